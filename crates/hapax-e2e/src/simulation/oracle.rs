@@ -11,7 +11,7 @@
 //! | S4 | once: at most once, a second effect needs a declared release or an expired record before it |
 //! | S5 | no attempt runs twice |
 //! | S7 | fence: a record changes hands only when it was free, expired or lapsed |
-//! | S8 | no key is released after an effect whose run did not return a retry, nor while its run goes on |
+//! | S8 | no key is released after an effect whose run did not return a retry, nor while its run goes on, nor by a takeover that did not run |
 //! | S9 | at least once: every run follows its own claim, so doubles have a takeover or a release between them |
 //! | L1 | after healing every call returns, every outcome is recorded, and every key ends |
 //! | T1 | without a fault a scenario's calls return the scenario's results |

@@ -337,13 +337,15 @@ impl World {
 
     /// An uncertain record must have a cause.
     fn check_uncertain(&mut self, key: KeyId) {
+        let is_takeover = self.traced.record(key).is_some_and(|record| record.takeovers > 0);
         match self.traced.survivor(key) {
             Some(Some(ending @ (RunEnd::Value | RunEnd::Final | RunEnd::Retry))) => {
                 let what =
                     format!("{key} is uncertain though its run ended with {ending:?} and its process lives");
                 self.wrong("L1 recorded after all", what);
             }
-            Some(None) if self.settings.releases_unrun_claims => {
+            // What a takeover has replaced may have run.
+            Some(None) if self.settings.releases_unrun_claims && !is_takeover => {
                 let what = format!("{key} is uncertain though nothing ran and no process died");
                 self.wrong("L1 released", what);
             }

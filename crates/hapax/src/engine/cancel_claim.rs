@@ -21,7 +21,7 @@ enum Standing {
     /// No claim and no outcome.
     Free,
     /// The claim, after all.
-    Arrived,
+    Arrived { is_takeover: bool },
     /// Another attempt, or unknown.
     Other,
 }
@@ -82,35 +82,33 @@ impl Engine {
         let taken_back = self.take_back(&lease, ask.on_lapse, RECORD_TRIES_BACKGROUND).await;
         let Ok(Fenced::Lost) = taken_back else { return };
         let on_lapse = ask.on_lapse;
-        match self.standing(&lease).await {
-            Standing::Arrived => {}
-            Standing::Free if !self.draining.load(Ordering::SeqCst) => {
+        match self.standing(&lease, RECORD_TRIES).await {
+            Ok(Standing::Arrived { .. }) => {}
+            Ok(Standing::Free) if !self.draining.load(Ordering::SeqCst) => {
                 // Never in the place of another attempt that came in between, whatever the policy would allow.
                 let ask = ClaimRequest { on_lapse: OnLapse::Uncertain, ..ask };
                 let claim = || self.calls.store.claim(&ask);
                 // Its answer does not matter: the release below does nothing if it is not there.
                 let _ = self.calls.insist("claim", self.calls.within(ask.lease), RECORD_TRIES, claim).await;
             }
-            Standing::Free | Standing::Other => return,
+            Ok(Standing::Free | Standing::Other) | Err(_) => return,
         }
         let _ = self.take_back(&lease, on_lapse, RECORD_TRIES_BACKGROUND).await;
-    }
-
-    async fn standing(&self, lease: &Lease) -> Standing {
-        let get = || self.calls.store.get(&lease.id);
-        match self.calls.insist("get", self.calls.within(lease.length), RECORD_TRIES, get).await {
-            Ok(Lookup::Absent) => Standing::Free,
-            Ok(Lookup::Found { record, .. }) if record.fence.nonce == lease.fence.nonce => Standing::Arrived,
-            Ok(Lookup::Found { record, now }) if record.state_at(now) == State::Released => Standing::Free,
-            _ => Standing::Other,
-        }
     }
 
     /// Releases the claim. One that took over from a lost owner becomes uncertain again instead: a release would free the
     /// key for any request, and hide that the operation may have happened.
     async fn take_back(&self, lease: &Lease, on_lapse: OnLapse, tries: u32) -> Result<Fenced, StoreError> {
+        let is_takeover = match on_lapse {
+            OnLapse::Uncertain => false,
+            // Looked up first: a release must not meet a takeover that arrives meanwhile.
+            OnLapse::Rerun => match self.standing(lease, tries).await? {
+                Standing::Arrived { is_takeover } => is_takeover,
+                Standing::Free | Standing::Other => return Ok(Fenced::Lost),
+            },
+        };
         let within = self.calls.within(lease.length);
-        let taken_back = if on_lapse == OnLapse::Rerun && self.is_takeover(lease, tries).await? {
+        let taken_back = if is_takeover {
             let abandon = || self.calls.store.abandon(lease, Reason::Lapsed);
             self.calls.insist("abandon", within, tries, abandon).await
         } else {
@@ -121,13 +119,17 @@ impl Engine {
         taken_back
     }
 
-    async fn is_takeover(&self, lease: &Lease, tries: u32) -> Result<bool, StoreError> {
+    async fn standing(&self, lease: &Lease, tries: u32) -> Result<Standing, StoreError> {
         let get = || self.calls.store.get(&lease.id);
         let lookup = self.calls.insist("get", self.calls.within(lease.length), tries, get).await?;
-        Ok(matches!(
-            lookup,
-            Lookup::Found { record, .. } if record.fence.nonce == lease.fence.nonce && record.takeovers > 0
-        ))
+        Ok(match lookup {
+            Lookup::Absent => Standing::Free,
+            Lookup::Found { record, .. } if record.fence.nonce == lease.fence.nonce => {
+                Standing::Arrived { is_takeover: record.takeovers > 0 }
+            }
+            Lookup::Found { record, now } if record.state_at(now) == State::Released => Standing::Free,
+            _ => Standing::Other,
+        })
     }
 }
 

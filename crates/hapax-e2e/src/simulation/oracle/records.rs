@@ -21,6 +21,8 @@ pub(super) struct ExpectedRecord {
     status: ExpectedStatus,
     holder: Option<AttemptId>,
     number: u32,
+    /// The holder took over from one that may have executed the operation.
+    is_takeover: bool,
     input: u8,
     owner: Option<ProcessId>,
     claimed_ms: u64,
@@ -179,19 +181,29 @@ impl Oracle {
             }
             StoreEffect::Released => {
                 self.must_hold(is_holder, key, attempt);
-                let may = self.run_of(attempt).is_none_or(|run| run.ended == Some(RunEnd::Retry));
+                let may = match self.run_of(attempt) {
+                    Some(run) => run.ended == Some(RunEnd::Retry),
+                    // A claim that was cancelled.
+                    None => !self.expected(key).is_takeover,
+                };
                 if !may {
                     self.wrong(
                         "S8 release",
-                        format!("{attempt} released {key} though its run did not return a retry"),
+                        format!(
+                            "{attempt} released {key} though its run, or the one before, may have happened"
+                        ),
                     );
                 }
                 self.free(key, attempt);
             }
             StoreEffect::Abandoned => {
                 self.must_hold(is_holder, key, attempt);
-                let ended = self.run_of(attempt).and_then(|run| run.ended);
-                if !matches!(ended, Some(RunEnd::Panic | RunEnd::Unknown)) {
+                let may = match self.run_of(attempt) {
+                    Some(run) => matches!(run.ended, Some(RunEnd::Panic | RunEnd::Unknown)),
+                    // A takeover that was cancelled.
+                    None => self.expected(key).is_takeover,
+                };
+                if !may {
                     self.wrong(
                         "S8 abandon",
                         format!("{attempt} abandoned {key} though its outcome was known"),
@@ -242,6 +254,7 @@ impl Oracle {
         if !(is_new || (is_free || is_takeover) && number == before + 1) {
             self.wrong("S7 fence", format!("{key} went from {holder:?} to {attempt}, number {number}"));
         }
+        self.expected(key).is_takeover = is_takeover && !is_new;
         if is_lapsed && !is_new {
             self.was_neglected(key);
         }
