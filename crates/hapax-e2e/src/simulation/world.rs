@@ -263,7 +263,7 @@ impl World {
         let _ = timeout(2 * LATE, tokio::spawn(sweeper)).await;
     }
 
-    /// Waits until every call has returned or was dropped, or until [`PATIENCE`] ends.
+    /// Waits until every call has returned or was dropped, or until the time limit ends.
     pub async fn finish(&mut self) {
         let until = Instant::now() + PATIENCE;
         for (call, caller) in std::mem::take(&mut self.callers) {

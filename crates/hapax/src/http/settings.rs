@@ -1,6 +1,6 @@
 //! [`Settings`]: the options of a route, for code and for files. The only list of options, with their types and names.
 //!
-//! Every option may be omitted. `settings/apply.rs` applies settings to the [`Rules`](super::rules::Rules) that
+//! Every option may be omitted. `settings/apply.rs` applies settings to the rules that
 //! requests are served by, one layer after another; `settings/check.rs` validates settings from a file;
 //! `settings/effective.rs` reads the options in force back from the rules.
 
