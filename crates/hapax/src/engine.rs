@@ -25,7 +25,7 @@
 //!     let recorded = match hapax.claim(operation).await? {
 //!         Claimed::Replay(recorded) => recorded,
 //!         Claimed::Run(permit) => {
-//!             let work = async |_context| {
+//!             let work = move |_context| async move {
 //!                 let recorded = Recorded::new(Class::Success, LINES, line.to_uppercase());
 //!                 Ended { value: recorded.clone(), finish: Finish::Pin(recorded) }
 //!             };
