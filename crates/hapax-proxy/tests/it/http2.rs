@@ -14,7 +14,6 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::downgrade::{CONTINUATION, END_HEADERS, END_STREAM, HEADERS, SETTINGS, fields, frame};
 use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end};
-use super::slow::patient;
 use super::tls::{acceptor, connect_tls, http2_on, pem, tls_files};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -61,7 +60,7 @@ async fn an_incomplete_http2_header_block_is_closed() {
         [&greeting[..], &whole, &next].concat(),
     ] {
         let origin = Origin::ok().await;
-        let mut setup = patient();
+        let mut setup = Setup::with_long_timeouts();
         setup.transport.head = SHORT;
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut stream = rig.connect().await;
@@ -84,7 +83,7 @@ async fn the_head_timeout_does_not_limit_an_http2_response() {
     })
     .await;
     for certificate in [None, Some(tls_files("first"))] {
-        let mut setup = Setup { tls: certificate, ..patient() };
+        let mut setup = Setup { tls: certificate, ..Setup::with_long_timeouts() };
         setup.transport.head = HEAD;
         let is_encrypted = setup.tls.is_some();
         let rig = Rig::start(&[origin.url()], setup).await;
@@ -101,7 +100,7 @@ async fn the_head_timeout_does_not_limit_an_http2_response() {
 #[tokio::test]
 async fn a_client_that_is_silent_after_alpn_is_closed() {
     let origin = Origin::ok().await;
-    let mut setup = Setup { tls: Some(tls_files("first")), ..patient() };
+    let mut setup = Setup { tls: Some(tls_files("first")), ..Setup::with_long_timeouts() };
     setup.transport.head = SHORT;
     let rig = Rig::start(&[origin.url()], setup).await;
     read_to_end(&mut connect_tls(&rig, b"h2").await).await;
@@ -111,7 +110,7 @@ async fn a_client_that_is_silent_after_alpn_is_closed() {
 #[tokio::test]
 async fn fields_of_an_http2_head_are_limited() {
     let origin = Origin::ok().await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.head_fields_max = 10;
     let rig = Rig::start(&[origin.url()], setup).await;
     let mut sender = http2_on(rig.connect().await).await;
@@ -132,7 +131,7 @@ async fn fields_of_an_http2_head_are_limited() {
 async fn a_stalled_http2_response_is_abandoned() {
     for bytes in [2, ENDLESS] {
         let (origin, mut is_ended) = Origin::sending(bytes).await;
-        let mut setup = patient();
+        let mut setup = Setup::with_long_timeouts();
         setup.transport.write_idle = SHORT;
         let rig = Rig::start(&[origin.url()], setup).await;
         let mut stream = rig.connect().await;
@@ -160,7 +159,7 @@ async fn a_large_response_reaches_an_http2_client_completely() {
         }
     })
     .await;
-    let rig = Rig::start(&[origin.url()], patient()).await;
+    let rig = Rig::start(&[origin.url()], Setup::with_long_timeouts()).await;
     let mut sender = http2_on(rig.connect().await).await;
     let response = sender.send_request(post(Full::default())).await.unwrap();
     let got = response.into_body().collect().await.unwrap();

@@ -53,6 +53,24 @@ impl Default for Setup {
     }
 }
 
+impl Setup {
+    /// All timeouts of clients are an hour.
+    pub(crate) fn with_long_timeouts() -> Self {
+        let mut setup = Self::default();
+        let transport = &mut setup.transport;
+        for span in [
+            &mut transport.first_byte,
+            &mut transport.head,
+            &mut transport.body_idle,
+            &mut transport.keep_alive,
+            &mut transport.write_idle,
+        ] {
+            *span = Duration::from_secs(3600);
+        }
+        setup
+    }
+}
+
 impl Rig {
     pub(crate) async fn serve<S, B>(service: S, setup: Setup) -> Self
     where

@@ -8,29 +8,12 @@ use super::rig::{ENDLESS, Origin, Rig, Setup, read_to_end, read_until};
 
 /// Short enough to wait for. All other timeouts are an hour.
 const SHORT: Duration = Duration::from_millis(20);
-const LONG: Duration = Duration::from_secs(3600);
-
-/// All timeouts are an hour.
-pub(crate) fn patient() -> Setup {
-    let mut setup = Setup::default();
-    let transport = &mut setup.transport;
-    for span in [
-        &mut transport.first_byte,
-        &mut transport.head,
-        &mut transport.body_idle,
-        &mut transport.keep_alive,
-        &mut transport.write_idle,
-    ] {
-        *span = LONG;
-    }
-    setup
-}
 
 /// A head has one deadline for all of it: bytes that drip in do not move it (slowloris).
 #[tokio::test]
 async fn a_slow_head_is_closed() {
     let origin = Origin::ok().await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.head = SHORT;
     // Only the deadline may end it.
     setup.transport.head_bytes_max = usize::MAX / 2;
@@ -55,7 +38,7 @@ async fn a_slow_head_is_closed() {
 #[tokio::test]
 async fn a_client_that_does_not_read_its_response_is_closed() {
     let (origin, mut is_ended) = Origin::sending(ENDLESS).await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.write_idle = SHORT;
     let rig = Rig::start(&[origin.url()], setup).await;
     let mut stream = rig.connect().await;
@@ -79,7 +62,7 @@ async fn no_timeout_fires_while_a_request_is_served() {
         }
     })
     .await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.keep_alive = SHORT;
     setup.transport.head = SHORT;
     setup.transport.body_idle = SHORT;
@@ -96,7 +79,7 @@ async fn no_timeout_fires_while_a_request_is_served() {
 #[tokio::test]
 async fn a_head_beyond_the_limits_is_refused() {
     let origin = Origin::ok().await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.head_bytes_max = 1000;
     setup.transport.head_fields_max = 10;
     let rig = Rig::start(&[origin.url()], setup).await;
@@ -114,7 +97,7 @@ async fn a_head_beyond_the_limits_is_refused() {
 async fn connections_are_limited_in_total_and_per_peer() {
     for (all, of_peer) in [(2, 0), (100, 2)] {
         let origin = Origin::ok().await;
-        let mut setup = patient();
+        let mut setup = Setup::with_long_timeouts();
         setup.transport.connections_max = all;
         setup.transport.connections_per_peer_max = of_peer;
         let rig = Rig::start(&[origin.url()], setup).await;
@@ -153,7 +136,7 @@ async fn shutdown_finishes_requests_in_flight_and_closes_idle_connections() {
         }
     })
     .await;
-    let rig = Rig::start(&[origin.url()], patient()).await;
+    let rig = Rig::start(&[origin.url()], Setup::with_long_timeouts()).await;
     let mut silent = rig.connect().await;
     let mut idle = rig.connect().await;
     idle.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();

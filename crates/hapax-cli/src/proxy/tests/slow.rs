@@ -16,23 +16,6 @@ use super::upstream;
 
 /// Short enough to wait for. All other timeouts are an hour.
 const SHORT: Duration = Duration::from_millis(20);
-const LONG: Duration = Duration::from_secs(3600);
-
-/// All timeouts are an hour.
-pub(crate) fn patient() -> Setup {
-    let mut setup = Setup::default();
-    let transport = &mut setup.transport;
-    for span in [
-        &mut transport.first_byte,
-        &mut transport.head,
-        &mut transport.body_idle,
-        &mut transport.keep_alive,
-        &mut transport.write_idle,
-    ] {
-        *span = LONG;
-    }
-    setup
-}
 
 /// Sends this and no more. The one short timeout closes the connection, after a response that contains `expected`.
 async fn is_closed(setup: Setup, sent: &[u8], expected: &str) {
@@ -46,28 +29,28 @@ async fn is_closed(setup: Setup, sent: &[u8], expected: &str) {
 
 #[tokio::test]
 async fn a_slow_client_is_closed() {
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.first_byte = SHORT;
     is_closed(setup, b"", "").await;
 
     for head in ["G", "GET / HTTP/1.1\r\nHost: a\r\n", "\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n"] {
-        let mut setup = patient();
+        let mut setup = Setup::with_long_timeouts();
         setup.transport.head = SHORT;
         is_closed(setup, head.as_bytes(), "").await;
     }
 
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.keep_alive = SHORT;
     is_closed(setup, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK").await;
 
     // The head of a second request has its own deadline.
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.head = SHORT;
     is_closed(setup, b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT", "200 OK").await;
 
     for (key, kind) in [("", "uncertain"), ("Idempotency-Key: k\r\n", "body-incomplete")] {
         for body in ["Content-Length: 9\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"] {
-            let mut setup = patient();
+            let mut setup = Setup::with_long_timeouts();
             setup.transport.body_idle = SHORT;
             let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{key}{body}");
             is_closed(setup, request.as_bytes(), kind).await;
@@ -75,10 +58,10 @@ async fn a_slow_client_is_closed() {
     }
 
     // An incomplete HTTP/2 preface, and a preface with nothing after it.
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.first_byte = SHORT;
     is_closed(setup, b"PRI * HTTP/2.0\r\n", "").await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.keep_alive = SHORT;
     is_closed(setup, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "").await;
 }
@@ -100,7 +83,7 @@ async fn an_idle_connection_is_closed_after_a_slow_response() {
         [Arc::new(MemoryStore::new()), Arc::new(FileStore::open(dir.path()).unwrap())];
     for store in stores {
         for field in ["X-Other", "Idempotency-Key"] {
-            let mut setup = patient();
+            let mut setup = Setup::with_long_timeouts();
             setup.transport.keep_alive = SHORT;
             let forward = upstream(&[origin.url()], &setup);
             let hapax = Hapax::builder(store.clone()).sweep(None).build();
@@ -118,7 +101,7 @@ async fn an_idle_connection_is_closed_after_a_slow_response() {
 #[tokio::test]
 async fn a_body_below_the_minimum_rate_is_refused() {
     let origin = Origin::ok().await;
-    let mut setup = patient();
+    let mut setup = Setup::with_long_timeouts();
     setup.transport.body_idle = Duration::from_millis(50);
     setup.transport.body_rate_min = u64::MAX / 4;
     let rig = Rig::start(&[origin.url()], setup).await;
