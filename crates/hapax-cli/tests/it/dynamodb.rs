@@ -56,7 +56,7 @@ fn all_commands_support_a_table_and_sidecars_on_it_act_as_one() {
     }
 
     let planned = run_signed(&fixture, &url, &["migrate", "--dry-run"]).ended(0).stdout;
-    assert!(planned.contains("would be migrated to version 1: make the table"), "{planned}");
+    assert!(planned.contains("would be migrated to version 1: create the table"), "{planned}");
     let done = run_signed(&fixture, &url, &["migrate", "--json"]).ended(0).json();
     assert_eq!((done["target"].as_u64(), done["changes"].as_array().unwrap().len()), (Some(1), 2));
     assert!(run_signed(&fixture, &url, &["migrate"]).ended(0).stdout.contains("nothing to do"));
