@@ -74,6 +74,7 @@ where
     match exchange.enter(request).await {
         Step::Pass(request, passing) => Ok(passing.finish(inner.call(request).await?)),
         Step::Answer(response) => Ok(response),
-        Step::Run(request, running) => running.run(move || inner.call(request)).await,
+        // Boxed: duplicates that wait need no room for an execution.
+        Step::Run(request, running) => Box::pin(running.run(move || inner.call(request))).await,
     }
 }
