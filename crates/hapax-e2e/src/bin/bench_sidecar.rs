@@ -112,9 +112,9 @@ fn speed(program: &Path, args: &Args) -> Result<[Goal; 4]> {
     let [nginx, pass, fresh, replay] = &rounds;
     let rate = |own: &[Round]| ratios(own, nginx, |round| round.rate).median();
     Ok([
-        Goal::at_least("sidecar-fresh", rate(fresh), 0.40),
-        Goal::at_least("sidecar-replay", rate(replay), 1.35),
-        Goal::at_least("sidecar-pass", rate(pass), 0.75),
+        Goal::at_least("sidecar-fresh", rate(fresh), 0.38),
+        Goal::at_least("sidecar-replay", rate(replay), 1.20),
+        Goal::at_least("sidecar-pass", rate(pass), 0.80),
         Goal::at_most("sidecar-pass-cpu", ratios(pass, nginx, |round| round.cpu_micros).median(), 1.6),
     ])
 }
