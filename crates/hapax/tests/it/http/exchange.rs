@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hapax::core::{Class, Fingerprint, Format, Lookup, OnLapse, Reason, Recorded, State, Status, Store};
 use hapax::engine::{Claimed, Execution, Finish, Operation, Refusal};
 use hapax::http::exchange::{Entry, Running, Step};
-use hapax::http::{HttpPolicy, IdempotencyLayer, RequestBody, ResponseBody};
+use hapax::http::{HttpPolicy, IdempotencyLayer, OnStoreError, RequestBody, ResponseBody};
 use hapax::{Hapax, Keeper, Key, MemoryStore, Policy, Scope};
 use hapax_testkit::{Fault, Faulty, Op, Plan, Point, TokioClock};
 use http::{Request, Response, StatusCode};
@@ -234,4 +234,21 @@ async fn s_06_a_step_shows_no_header_of_its_request() {
         assert!(shown.starts_with("Run") || shown.starts_with("Answer"), "{shown}");
         assert!(!shown.to_lowercase().contains("idempotency-key"), "{shown}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d_03_an_operation_that_ends_while_its_duplicate_is_claimed_does_not_pass() {
+    let world = World::new();
+    let builder = Hapax::builder(world.faulty.clone()).keeper(Keeper::SharedRuntime).sweep(None);
+    let hapax = builder.cache(1 << 20).build();
+    let policy = HttpPolicy::default().on_store_error(OnStoreError::Pass);
+    let world = World { layer: IdempotencyLayer::new(&hapax).policy(policy), hapax, ..world };
+    let (_, running) = world.begin().await;
+    world.faulty.set_plan(Plan::new().always(Op::Claim, Fault::Stall(Point::Before)));
+    let mut duplicate = Box::pin(world.answer());
+    assert!(futures_util::poll!(&mut duplicate).is_pending());
+    running.finish(Response::new(Body::from("paid"))).await;
+    let replay = duplicate.await;
+    assert_eq!(replay.headers()["x-idempotent-replayed"], "true");
+    assert_eq!(text(replay).await, "paid");
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hapax::core::{Store, StoreErrorKind};
 use hapax::http::{HttpPolicy, OnStoreError};
 use hapax::{ExpiredKeys, MemoryStore, Policy, Reconciled};
-use hapax_testkit::{Fault, Op, Plan, Point};
+use hapax_testkit::{Fault, Op, Plan};
 use http::{Request, Response};
 use http_body_util::Full;
 use tower::ServiceExt as _;
@@ -84,26 +84,6 @@ async fn d_03_a_recorded_operation_under_an_old_key_does_not_pass() {
     service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
     service.ask(&ask).await.assert_problem(503, "store-unavailable");
     assert_eq!(service.stage.runs(), 0);
-}
-
-#[tokio::test]
-async fn d_03_an_operation_that_ends_while_its_duplicate_is_claimed_does_not_pass() {
-    let hapax = |builder: hapax::Builder| builder.cache(1 << 20);
-    let service = Service::start(Setup { policy: passing(), hapax, ..Setup::default() }).await;
-    let ask = Ask::post("/slow").key("k");
-    let mut first = service.begin(&ask).await;
-    service.faulty.set_plan(Plan::new().always(Op::Claim, Fault::Stall(Point::Before)));
-    let mut duplicate = Http1::open(service.address).await;
-    duplicate.send(&ask.wire()).await;
-    service.stage.until(|seen| seen.called(Op::Claim) == 2).await;
-    // If the duplicate did run, it would complete.
-    service.stage.go();
-    service.stage.go();
-    first.answer().await.assert_first(201, "order-1");
-    service.faulty.set_plan(Plan::new().always(Op::Claim, DOWN));
-    service.faulty.resume();
-    duplicate.answer().await.assert_replay(201, "order-1");
-    assert_eq!(service.stage.runs(), 1);
 }
 
 #[tokio::test]
