@@ -254,6 +254,41 @@ fn the_oracle_finds_a_release_without_a_retry() {
     breaks("S8", &[acquired(0, 1), applied(0, StoreEffect::Released), started(0, 0, 1)]);
 }
 
+/// A run of attempt 0 whose outcome is unknown, and a takeover by attempt 1 whose claim is then released.
+fn released_takeover() -> [Event; 6] {
+    let taken_over =
+        StoreEffect::Acquired { number: 2, lease_ms: 1200, uncertain_ms: 1 << 40, on_lapse: Rerun, input: 0 };
+    [
+        acquired(0, 1),
+        started(0, 0, 1),
+        ended(0, RunEnd::Unknown),
+        applied(0, StoreEffect::Abandoned),
+        applied(1, taken_over),
+        applied(1, StoreEffect::Released),
+    ]
+}
+
+#[test]
+fn the_oracle_finds_a_takeover_whose_cancellation_frees_the_key() {
+    breaks("S8", &released_takeover());
+}
+
+#[test]
+fn the_oracle_accepts_late_copies_of_a_claim_and_of_its_cancellation() {
+    let mut events = vec![acquired(1, 1), applied(1, StoreEffect::Released)];
+    events.extend(released_takeover().into_iter().map(|event| match event {
+        Event::Applied {
+            step: StoreEffect::Acquired { number: 2, lease_ms, uncertain_ms, on_lapse, input },
+            ..
+        } => applied(1, StoreEffect::Acquired { number: 3, lease_ms, uncertain_ms, on_lapse, input }),
+        Event::Applied { step: StoreEffect::Acquired { .. }, .. } => acquired(0, 2),
+        Event::Started { .. } => started(0, 0, 2),
+        other => other,
+    }));
+    let violations = oracle::check_trace(&trace(&events), Terms { on_lapse: Rerun, leases_hold: false });
+    assert!(!violations.iter().any(|violation| violation.rule.starts_with("S8")), "{violations:?}");
+}
+
 #[test]
 fn the_oracle_finds_a_run_that_its_call_denies() {
     breaks("P1", &[acquired(0, 1), started(0, 0, 1), answered(0, CallResult::Store)]);

@@ -30,6 +30,9 @@ pub(super) struct ExpectedRecord {
     ends_ms: u64,
     claims: Vec<(AttemptId, u32)>,
     released: Vec<AttemptId>,
+    /// Attempts without a run whose claim was released or abandoned. A late copy of the claim may acquire the key again,
+    /// and a late copy of its cancellation then ends that claim in the way that was right for the first one.
+    cancelled: Vec<AttemptId>,
     pins: Vec<Pin>,
 }
 
@@ -92,6 +95,15 @@ impl ExpectedRecord {
     fn extend(&mut self, lease_until_ms: u64) {
         self.ends_ms += lease_until_ms.saturating_sub(self.lease_until_ms);
         self.lease_until_ms = lease_until_ms;
+    }
+
+    /// Whether an attempt without a run may end its claim as that of a takeover, or as that of a free key.
+    fn may_be_cancelled(&mut self, attempt: AttemptId, as_takeover: bool) -> bool {
+        if self.cancelled.contains(&attempt) {
+            return true;
+        }
+        self.cancelled.push(attempt);
+        self.is_takeover == as_takeover
     }
 
     /// Whether a claim may find no record: there never was one, or it was due.
@@ -183,8 +195,7 @@ impl Oracle {
                 self.must_hold(is_holder, key, attempt);
                 let may = match self.run_of(attempt) {
                     Some(run) => run.ended == Some(RunEnd::Retry),
-                    // A claim that was cancelled.
-                    None => !self.expected(key).is_takeover,
+                    None => self.expected(key).may_be_cancelled(attempt, false),
                 };
                 if !may {
                     self.wrong(
@@ -200,8 +211,7 @@ impl Oracle {
                 self.must_hold(is_holder, key, attempt);
                 let may = match self.run_of(attempt) {
                     Some(run) => matches!(run.ended, Some(RunEnd::Panic | RunEnd::Unknown)),
-                    // A takeover that was cancelled.
-                    None => self.expected(key).is_takeover,
+                    None => self.expected(key).may_be_cancelled(attempt, true),
                 };
                 if !may {
                     self.wrong(
