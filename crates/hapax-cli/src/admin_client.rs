@@ -21,7 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::http_client::{HttpClient, PoolOptions};
 
 /// The codes of the API.
-const CODES: [Code; 25] = [
+const CODES: [Code; 26] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::StoreMissing,
@@ -39,6 +39,7 @@ const CODES: [Code; 25] = [
     Code::MethodRefused,
     Code::TooLarge,
     Code::AuditFailed,
+    Code::Overloaded,
     Code::Store(StoreErrorKind::Unavailable),
     Code::Store(StoreErrorKind::Unknown),
     Code::Store(StoreErrorKind::Full),

@@ -7,7 +7,6 @@
 
 mod connector;
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,28 +20,19 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use self::connector::{HttpConnector, HttpsConnector, ReuseMark, http_connector, https_connector};
 
 /// Why there is no response. It never contains the request, which may hold credentials.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RequestError {
+    #[error("the URL is not a valid HTTP URL")]
     Url,
+    #[error("the trusted certificates cannot be read")]
     Tls,
+    #[error("no connection")]
     Connection,
+    #[error("the response is incomplete or too large")]
     Response,
+    #[error("no response in time")]
     Timeout,
 }
-
-impl fmt::Display for RequestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Url => "the URL is not a valid HTTP URL",
-            Self::Tls => "the trusted certificates cannot be read",
-            Self::Connection => "no connection",
-            Self::Response => "the response is incomplete or too large",
-            Self::Timeout => "no response in time",
-        })
-    }
-}
-
-impl std::error::Error for RequestError {}
 
 /// The limits of one request and its response.
 #[derive(Clone, Copy, Debug)]

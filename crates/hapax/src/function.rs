@@ -246,8 +246,8 @@ fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceEr
     }
 }
 
-fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::Outcome {
-    use observe::Outcome as Counted;
+fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeLabel {
+    use observe::OutcomeLabel as Counted;
     match result {
         Ok(done) if done.replayed => Counted::Replayed,
         Ok(done) if !done.recorded => Counted::Unrecorded,

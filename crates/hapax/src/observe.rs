@@ -38,7 +38,7 @@ pub const UNREACHABLE: &str = "unreachable";
 
 /// The outcome of one request, as the `outcome` label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum OutcomeLabel {
     Ran,
     Failed,
     Replayed,
@@ -56,22 +56,22 @@ pub(crate) enum Outcome {
 }
 
 #[cfg(feature = "http")]
-const OUTCOMES: [Outcome; 12] = [
-    Outcome::Ran,
-    Outcome::Failed,
-    Outcome::Replayed,
-    Outcome::Unrecorded,
-    Outcome::Unprotected,
-    Outcome::InProgress,
-    Outcome::Mismatch,
-    Outcome::Uncertain,
-    Outcome::Deadline,
-    Outcome::Refused,
-    Outcome::StoreError,
-    Outcome::Unreachable,
+const OUTCOMES: [OutcomeLabel; 12] = [
+    OutcomeLabel::Ran,
+    OutcomeLabel::Failed,
+    OutcomeLabel::Replayed,
+    OutcomeLabel::Unrecorded,
+    OutcomeLabel::Unprotected,
+    OutcomeLabel::InProgress,
+    OutcomeLabel::Mismatch,
+    OutcomeLabel::Uncertain,
+    OutcomeLabel::Deadline,
+    OutcomeLabel::Refused,
+    OutcomeLabel::StoreError,
+    OutcomeLabel::Unreachable,
 ];
 
-impl Outcome {
+impl OutcomeLabel {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ran => "ran",
@@ -108,7 +108,7 @@ pub(crate) fn attempt(lease: &Lease) {
 }
 
 /// Counts exactly one outcome for a request.
-pub(crate) fn request(surface: &'static str, route: &str, outcome: Outcome) {
+pub(crate) fn request(surface: &'static str, route: &str, outcome: OutcomeLabel) {
     metrics::counter!(REQUESTS, "surface" => surface, "route" => route.to_owned(), "outcome" => outcome.name())
         .increment(1);
 }
@@ -132,7 +132,7 @@ impl Requests {
     }
 
     /// Counts exactly one outcome for a request.
-    pub(crate) fn count(&self, outcome: Outcome) {
+    pub(crate) fn count(&self, outcome: OutcomeLabel) {
         static METADATA: metrics::Metadata<'static> =
             metrics::Metadata::new(module_path!(), metrics::Level::INFO, Some(module_path!()));
         let key = &self.0[outcome as usize];

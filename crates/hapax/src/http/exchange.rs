@@ -166,7 +166,7 @@ impl Exchange {
             }
             Err(Stop::Refused(problem)) => Step::Answer(responder.refuse(&problem)),
             Err(Stop::Answered(mut response)) => {
-                responder.count(observe::Outcome::Refused);
+                responder.count(observe::OutcomeLabel::Refused);
                 response.extensions_mut().get_or_insert(Outcome::Release);
                 Step::Answer(response.map(ResponseBody::from))
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use hapax_core::RecordId;
 
-use crate::observe::Outcome;
+use crate::observe::OutcomeLabel;
 
 /// Receives the outcome of one request. A service around the layer, such as one that writes traces, puts a clone into
 /// the extensions of the request and reads it once it has the response.
@@ -37,7 +37,7 @@ pub struct Observer {
 #[derive(Debug, Default)]
 struct ObservedRequest {
     record: OnceLock<RecordId>,
-    ended: OnceLock<(Arc<str>, Outcome)>,
+    ended: OnceLock<(Arc<str>, OutcomeLabel)>,
 }
 
 impl Observer {
@@ -61,7 +61,7 @@ impl Observer {
         let _known = self.request.record.set(record);
     }
 
-    pub(super) fn set_outcome(&self, route: &Arc<str>, outcome: Outcome) {
+    pub(super) fn set_outcome(&self, route: &Arc<str>, outcome: OutcomeLabel) {
         let _known = self.request.ended.set((route.clone(), outcome));
     }
 }

@@ -24,7 +24,7 @@ use crate::observe;
 /// An answer, and how its request is counted.
 pub(super) struct Answer<R> {
     pub(super) response: Response<ResponseBody<R>>,
-    pub(super) counted: observe::Outcome,
+    pub(super) counted: observe::OutcomeLabel,
 }
 
 impl Responder {
@@ -82,19 +82,22 @@ impl Responder {
                 let problem = Problem { reference: id, ..refusal::cut_short() };
                 let response = self.problem(&problem).map(ResponseBody::from);
                 let finish = Finish::Uncertain(Reason::Truncated);
-                return (Answer { response, counted: observe::Outcome::Uncertain }, finish);
+                return (Answer { response, counted: observe::OutcomeLabel::Uncertain }, finish);
             }
         };
         let (finish, counted) = match outcome {
-            Outcome::Pin => (Finish::Pin(recorded), observe::Outcome::Ran),
+            Outcome::Pin => (Finish::Pin(recorded), observe::OutcomeLabel::Ran),
             Outcome::Release => {
                 let is_unreachable = parts.extensions.get() == Some(&Code::UpstreamUnavailable);
-                let counted =
-                    if is_unreachable { observe::Outcome::Unreachable } else { observe::Outcome::Failed };
+                let counted = if is_unreachable {
+                    observe::OutcomeLabel::Unreachable
+                } else {
+                    observe::OutcomeLabel::Failed
+                };
                 (Finish::Release(Some(recorded)), counted)
             }
             Outcome::Uncertain => {
-                (Finish::Uncertain(classify::uncertain_reason(&mut parts)), observe::Outcome::Uncertain)
+                (Finish::Uncertain(classify::uncertain_reason(&mut parts)), observe::OutcomeLabel::Uncertain)
             }
         };
         parts.extensions.remove::<Outcome>();

@@ -130,13 +130,15 @@ pub(super) fn webhook(fault: crate::http::webhook::WebhookFault) -> Problem {
 }
 
 /// Under which outcome a refused request is counted.
-pub(super) fn counted_as(problem: &Problem) -> observe::Outcome {
+pub(super) fn counted_as(problem: &Problem) -> observe::OutcomeLabel {
     match problem.code {
-        Code::InProgress if problem.status == Some(StatusCode::GATEWAY_TIMEOUT) => observe::Outcome::Deadline,
-        Code::InProgress => observe::Outcome::InProgress,
-        Code::KeyReused => observe::Outcome::Mismatch,
-        Code::Uncertain => observe::Outcome::Uncertain,
-        Code::StoreUnavailable => observe::Outcome::StoreError,
-        _ => observe::Outcome::Refused,
+        Code::InProgress if problem.status == Some(StatusCode::GATEWAY_TIMEOUT) => {
+            observe::OutcomeLabel::Deadline
+        }
+        Code::InProgress => observe::OutcomeLabel::InProgress,
+        Code::KeyReused => observe::OutcomeLabel::Mismatch,
+        Code::Uncertain => observe::OutcomeLabel::Uncertain,
+        Code::StoreUnavailable => observe::OutcomeLabel::StoreError,
+        _ => observe::OutcomeLabel::Refused,
     }
 }

@@ -46,7 +46,7 @@ impl Responder {
 
     pub(super) fn replay<R>(&self, request: &HeaderMap, recorded: Recorded) -> Response<ResponseBody<R>> {
         let policy = self.policy();
-        self.count(observe::Outcome::Replayed);
+        self.count(observe::OutcomeLabel::Replayed);
         let mut response = match capture::replay(&policy.replay, request, recorded) {
             Ok(replayed) => {
                 let (mut headers, mut trailers) = (replayed.headers, replayed.trailers);
@@ -103,7 +103,7 @@ impl Responder {
         }
     }
 
-    pub(super) fn count(&self, outcome: observe::Outcome) {
+    pub(super) fn count(&self, outcome: observe::OutcomeLabel) {
         self.route().requests.count(outcome);
         if let Some(observer) = &self.observer {
             observer.set_outcome(&self.route().label, outcome);

@@ -103,7 +103,7 @@ impl Running {
                 let running = responder.clone();
                 let work = async move {
                     let _open = open;
-                    running.count(observe::Outcome::Unprotected);
+                    running.count(observe::OutcomeLabel::Unprotected);
                     let (answer, _unrecorded) = running.conclude(respond().await?, None, None).await;
                     Ok(answer.response)
                 };
@@ -175,7 +175,7 @@ impl Responder {
     ) -> Result<Response<ResponseBody<R>>, E> {
         match execution {
             Ok(Execution::Ran { value: Ok(answer), recorded }) => {
-                self.count(if recorded { answer.counted } else { observe::Outcome::Unrecorded });
+                self.count(if recorded { answer.counted } else { observe::OutcomeLabel::Unrecorded });
                 let mut response = answer.response;
                 if !recorded {
                     response.headers_mut().insert(RECORDED.clone(), HeaderValue::from_static("false"));
@@ -185,7 +185,7 @@ impl Responder {
                 Ok(response)
             }
             Ok(Execution::Ran { value: Err(error), .. }) => {
-                self.count(observe::Outcome::Uncertain);
+                self.count(observe::OutcomeLabel::Uncertain);
                 Err(error)
             }
             Ok(Execution::Replayed(recorded)) => Ok(self.replay(request, recorded)),
