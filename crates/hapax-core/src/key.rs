@@ -4,6 +4,7 @@
 
 mod derive;
 mod error;
+mod fields;
 mod header;
 mod rules;
 mod scope;
@@ -12,6 +13,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use error::KeyError;
+pub use fields::{KeyFields, KeyFieldsError};
 pub use rules::{KeyFormat, KeyRules};
 pub use scope::{PrincipalHash, RecordId, Scope, ScopedKey, key_hash};
 

@@ -43,7 +43,7 @@ pub use facts::{Fact, FactStore};
 pub use fingerprint::{Fingerprint, FingerprintBuilder, Select};
 pub use json::DEPTH_MAX as JSON_DEPTH_MAX;
 pub use json::{JsonPointer, JsonPointerError, JsonStringError, json_string_at, json_text_at};
-pub use key::{Key, KeyError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
+pub use key::{Key, KeyError, KeyFields, KeyFieldsError, KeyFormat, KeyRules, RecordId, Scope, ScopedKey};
 pub use newest::Newest;
 pub use record::{Class, Fence, Format, Nonce, Reason, Record, Recorded, State, Status, Timestamp};
 pub use size::{ByteSize, ByteSizeError};

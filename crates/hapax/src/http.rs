@@ -57,6 +57,7 @@ mod future;
 #[doc(hidden)]
 pub mod fuzzing;
 mod grpc;
+mod key_place;
 mod key_source;
 mod layer;
 mod limits;
@@ -88,6 +89,7 @@ pub use self::document::PolicyDocument;
 pub use self::fingerprint::NeverCounts;
 pub use self::future::ResponseFuture;
 pub use self::grpc::GrpcStatus;
+pub use self::key_place::{KeyPlace, KeyPlaceError};
 pub use self::layer::IdempotencyLayer;
 pub use self::limits::{Rate, RateError};
 pub use self::observer::Observer;

@@ -7,6 +7,8 @@
 
 mod outage;
 
+#[cfg(feature = "http")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use hapax_core::{Lease, Reason, RecordId, ScopedKey, StoreError, Swept};
@@ -30,6 +32,8 @@ pub const WAITERS: &str = "hapax_waiters";
 pub const STORE_ERRORS: &str = "hapax_store_errors_total";
 /// Counter: swept records by `why` (`expired`, `dropped`).
 pub const SWEPT: &str = "hapax_swept_total";
+/// Counter: requests by `route` whose key was derived from their body.
+pub const KEYS_DERIVED: &str = "hapax_keys_derived_total";
 /// Counter: leases that lapsed or were taken over while their run continued.
 pub const LEASE_LOST: &str = "hapax_lease_lost_total";
 
@@ -138,6 +142,11 @@ impl Requests {
         let key = &self.0[outcome as usize];
         metrics::with_recorder(|recorder| recorder.register_counter(key, &METADATA).increment(1));
     }
+}
+
+#[cfg(feature = "http")]
+pub(crate) fn key_derived(route: &Arc<str>) {
+    metrics::counter!(KEYS_DERIVED, "route" => route.clone()).increment(1);
 }
 
 pub(crate) fn claimed_in(took: Duration) {

@@ -116,7 +116,7 @@ fn every_type_of_value_can_be_set_by_a_variable() {
     let variables = [
         ("HAPAX_UPSTREAM", "http://127.0.0.1:1, http://127.0.0.1:2"),
         ("HAPAX_DEFAULTS_METHODS", "POST,DELETE"),
-        ("HAPAX_DEFAULTS_ALIASES", "[\"x-one\", \"x-two\"]"),
+        ("HAPAX_DEFAULTS_KEY_FROM", "[\"header:x-one\", \"query:two\"]"),
         ("HAPAX_DEFAULTS_KEY_LENGTH_MAX", "64"),
         ("HAPAX_DEFAULTS_MARK_FIRST", "true"),
         ("HAPAX_DEFAULTS_STATUSES", "{ key-reused = 400 }"),
@@ -128,7 +128,10 @@ fn every_type_of_value_can_be_set_by_a_variable() {
     let settings = config.routes[0].policy.settings();
     assert_eq!(config.upstream.len(), 2);
     assert_eq!(settings.methods.unwrap(), ["POST", "DELETE"]);
-    assert_eq!(settings.aliases.unwrap(), ["x-one", "x-two"]);
+    assert_eq!(
+        settings.key_from.unwrap().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["header:x-one", "query:two"]
+    );
     assert_eq!((settings.key_length_max, settings.mark_first), (Some(64), Some(true)));
     assert_eq!(u16::from(settings.statuses.unwrap()[&Text(hapax::http::Code::KeyReused)]), 400);
     assert_eq!(settings.refusals, Some(RefusalShapeName::Google.into()));

@@ -3,9 +3,10 @@
 //! Two configurations are compared by request: their layers decide which policy covers a method on a path, so shadowed and
 //! removed routes are detected.
 
+use hapax::core::JsonPointer;
 use hapax::http::settings::{ExpiredKeysName, Text};
-use hapax::http::{Anonymous, IdempotencyLayer, KeyMode, PathPattern, Settings};
-use http::{HeaderName, Method};
+use hapax::http::{Anonymous, IdempotencyLayer, KeyMode, KeyPlace, PathPattern, Settings};
+use http::Method;
 
 use crate::config::Route;
 
@@ -157,12 +158,12 @@ const LOSSES: [Loss; 9] = [
         "key = \"required\" was removed, requests without a key run unprotected",
     ),
     (
-        |had, has| headers(&had.settings).any(|name| !headers(&has.settings).any(|known| known == name)),
-        "a header of `header` or `aliases` was removed, keys in it are no longer read",
+        |had, has| places(&had.settings).any(|place| !places(&has.settings).any(|known| known == place)),
+        "a place of `header` or `key_from` was removed, keys in it are no longer read",
     ),
     (
-        |had, has| had.settings.key_pointer.is_some() && had.settings.key_pointer != has.settings.key_pointer,
-        "`key_pointer` was removed or changed, keys at its old position are no longer read",
+        |had, has| derived(&had.settings).is_some_and(|fields| derived(&has.settings) != Some(fields)),
+        "`key_derive` was removed or changed, requests without a key run unprotected or under other keys",
     ),
     (
         |had, has| had.asks_first && !has.asks_first,
@@ -197,9 +198,14 @@ const LOSSES: [Loss; 9] = [
     ),
 ];
 
-/// The headers that keys are read from.
-fn headers(settings: &Settings) -> impl Iterator<Item = &HeaderName> {
-    settings.header.iter().chain(settings.aliases.iter().flatten()).map(|Text(name)| name)
+/// The places that keys are read from.
+fn places(settings: &Settings) -> impl Iterator<Item = &Text<KeyPlace>> {
+    settings.key_from.iter().flatten()
+}
+
+/// The fields that keys are derived from.
+fn derived(settings: &Settings) -> Option<&Vec<Text<JsonPointer>>> {
+    settings.key_derive.as_ref().filter(|fields| !fields.is_empty())
 }
 
 /// The settings that determine the scope of a record.

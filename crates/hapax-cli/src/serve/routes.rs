@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hapax::Hapax;
 use hapax::http::settings::Text;
-use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer};
+use hapax::http::{HttpPolicy, Idempotency, IdempotencyLayer, KeyPlace};
 use http::{HeaderName, Request, request};
 use parking_lot::RwLock;
 use tower_layer::Layer;
@@ -187,8 +187,12 @@ fn with_callouts(route: &Route, callouts: &Callouts) -> HttpPolicy {
 /// The headers that a key may be in under this policy.
 fn key_names(policy: &HttpPolicy) -> Vec<HeaderName> {
     let settings = policy.settings();
-    let names = settings.header.iter().chain(settings.aliases.iter().flatten());
-    names.map(|Text(name)| name.clone()).collect()
+    let places = settings.key_from.iter().flatten();
+    let name = |place: &Text<KeyPlace>| match &place.0 {
+        KeyPlace::Header(name) => Some(name.clone()),
+        KeyPlace::Query(_) | KeyPlace::Json(_) | KeyPlace::Form(_) => None,
+    };
+    places.filter_map(name).collect()
 }
 
 /// The sections that differ and are not reloaded.

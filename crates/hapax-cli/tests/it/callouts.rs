@@ -145,7 +145,7 @@ fn authorise_requests_contain_no_key_whatever_its_header() {
     let origin = Origin::start(|_, _| reply(201, "made"));
     let authoriser = Origin::start(|_, _| reply(204, ""));
     let fixture = Fixture::bare();
-    let more = "[defaults]\nheader = \"X-Order-Key\"\naliases = [\"X-Old-Key\"]\n";
+    let more = "[defaults]\nkey_from = [\"header:X-Order-Key\", \"header:X-Old-Key\"]\n";
     let sidecar = sidecar_with(more, &fixture, &origin, "authorise", &authoriser.url());
     for header in ["X-Order-Key", "X-Old-Key"] {
         let made = ask(sidecar.address(), &format!("POST /orders\n{header}: k\nX-Other: o"), "{}");

@@ -6,6 +6,7 @@ mod codec;
 mod derive;
 mod fingerprint;
 mod key;
+mod key_fields;
 mod pointer;
 mod sample;
 mod transition;

@@ -8,6 +8,8 @@ use http::{HeaderName, Method};
 use serde::{Deserialize, Serialize};
 
 use super::classify::Outcomes;
+use super::key_place::KeyPlace;
+use super::key_source::IDEMPOTENCY_KEY;
 use super::problem::{Code, RefusalShapeName};
 use super::scope::Endpoint;
 use super::settings::{KeySpelling, RefusalStatus, Settings, Span, Text};
@@ -112,7 +114,10 @@ impl Dialect {
             },
             Self::Square => Settings {
                 key_spelling: Some(KeySpelling::Raw),
-                key_pointer: Some(Text(JsonPointer::member("idempotency_key"))),
+                key_from: Some(vec![
+                    Text(KeyPlace::Header(IDEMPOTENCY_KEY)),
+                    Text(KeyPlace::Json(JsonPointer::member("idempotency_key"))),
+                ]),
                 statuses: reused_400(),
                 ..Settings::default()
             },

@@ -103,12 +103,14 @@ pub struct RefusalsDocument {
 pub struct KeyDocument {
     /// Whether a key is required.
     pub mode: KeyMode,
-    /// The header of the key.
-    pub header: String,
-    /// Further headers of the key.
-    pub aliases: Vec<String>,
-    /// The location of the key in a JSON body.
-    pub pointer: Option<String>,
+    /// The places of the key, such as `header:idempotency-key` or `json:/request_id`.
+    pub places: Vec<String>,
+    /// The first header of the key.
+    pub header: Option<String>,
+    /// The values of a JSON body from which the key of a request without one is derived, as JSON pointers.
+    pub derived_from: Vec<String>,
+    /// How long an equal request without a key counts as a retry; none if as long as other records are kept.
+    pub derived_window: Option<SpanDocument>,
     /// Whether it must be quoted.
     pub quoted: bool,
     /// Whether any printable text is accepted.
@@ -270,12 +272,13 @@ impl RouteDocument {
 impl KeyDocument {
     fn of(policy: &Rules) -> Self {
         let source = &policy.key_source;
-        let first_sent = source.first_sent.as_ref();
+        let (first_sent, derived) = (source.first_sent.as_ref(), source.derived.as_ref());
         Self {
             mode: policy.key,
-            header: source.header.to_string(),
-            aliases: texts(&source.aliases),
-            pointer: source.pointer.as_ref().map(ToString::to_string),
+            places: texts(&source.places),
+            header: source.header().map(ToString::to_string),
+            derived_from: texts(derived.map_or(&[][..], |derived| derived.fields.pointers())),
+            derived_window: derived.and_then(|derived| derived.window).map(|window| Span(window).into()),
             quoted: source.rules.is_strict(),
             raw: source.rules.is_raw(),
             length_min: *source.rules.lengths().start(),

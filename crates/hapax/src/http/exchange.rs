@@ -152,7 +152,7 @@ impl Exchange {
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        let Self { responder, key } = self;
+        let Self { mut responder, key } = self;
         match responder.prepare(&parts, body, key).await {
             // Boxed: most requests need no room for what comes later.
             Ok(Prepared::Asked(asked)) => Box::pin(responder.claim(parts, asked)).await,
@@ -183,7 +183,7 @@ impl Responder {
             expires_at: policy.engine.forgets_at(&key),
             key: scoped,
             fingerprint,
-            policy: policy.engine,
+            policy: self.engine_policy(),
             reconcile: policy.reconcile.clone(),
             label: Some(self.route().label.clone()),
             // Otherwise the limits on new operations would have refused it.

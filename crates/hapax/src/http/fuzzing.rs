@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Response, response};
 use super::canonical::header::Fields;
 use super::capture::{self, ReplayRules};
 use super::fingerprint::{FingerprintRules, of_request};
+use super::key_place::KeyPlace;
 use super::key_source::KeySource;
 use super::problem::{Problem, RefusalRules};
 use super::scope::{ScopeRules, scope_of};
@@ -19,9 +20,10 @@ use super::{Code, Principal, Webhook, canonical, grpc};
 
 /// The key of a request, or the text of its refusal.
 pub fn key(headers: &HeaderMap, body: &[u8], pointer: Option<&str>) -> Result<Option<Key>, String> {
-    let pointer = pointer.and_then(|pointer| pointer.parse().ok());
-    let source = KeySource { pointer, ..KeySource::default() };
-    let found = source.in_headers(Fields::of(headers)).and_then(|found| source.in_body(found, headers, body));
+    let mut source = KeySource::default();
+    source.places.extend(pointer.and_then(|pointer| pointer.parse().ok()).map(KeyPlace::Json));
+    let found =
+        source.in_head(Fields::of(headers), None).and_then(|found| source.in_body(found, headers, body));
     found.map_err(|fault| fault.detail())
 }
 

@@ -1,15 +1,17 @@
 //! [`KeySource`]: where a request's key is read from, and whether it is still usable.
 //!
-//! Headers are read before the body, so an invalid key is refused before the body is requested (T-01). Ambiguous keys
+//! The head is read before the body, so an invalid key is refused before the body is requested (T-01). Ambiguous keys
 //! are refused; the caller of this module decides what a missing key means and how a refusal is sent.
 
 use std::time::{Duration, SystemTime};
 
-use hapax_core::{JsonPointer, JsonStringError, Key, KeyError, KeyRules, json_text_at};
+use hapax_core::{JsonStringError, Key, KeyError, KeyFields, KeyFieldsError, KeyRules, json_text_at};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use httpdate::HttpDate;
 
+use super::canonical::form;
 use super::canonical::header::{self, Fields};
+use super::key_place::KeyPlace;
 
 /// The header of the IETF draft.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -18,15 +20,21 @@ pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempote
 /// synchronised machines differ by less.
 pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(30);
 
-/// The locations of the key. If it is in more than one, all must be the same (K-09).
+/// The places of the key. If it is in more than one, all must be the same (K-09).
 #[derive(Clone, Debug)]
 pub(crate) struct KeySource {
-    pub(crate) header: HeaderName,
-    pub(crate) aliases: Vec<HeaderName>,
-    /// The location of the key in a JSON body.
-    pub(crate) pointer: Option<JsonPointer>,
+    pub(crate) places: Vec<KeyPlace>,
     pub(crate) rules: KeyRules,
     pub(crate) first_sent: Option<FirstSent>,
+    pub(crate) derived: Option<DerivedKeys>,
+}
+
+/// Keys for requests that have none: derived from a JSON body (K-11).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DerivedKeys {
+    pub(crate) fields: KeyFields,
+    /// How long an equal request counts as a retry; without it, as long as other records are kept.
+    pub(crate) window: Option<Duration>,
 }
 
 /// The header with the time at which a key was first sent, and the maximum age of that time (D-02).
@@ -43,15 +51,24 @@ impl FirstSent {
 
 /// Why a request's key is unusable. It contains no part of the key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum KeyFault {
-    /// The header's value is not a valid key.
-    Header { name: HeaderName, error: KeyError },
-    /// The string in the body cannot be determined.
-    Body { pointer: JsonPointer, error: JsonStringError },
-    /// The string in the body is not a valid key.
-    BodyKey { pointer: JsonPointer, error: KeyError },
+pub(crate) struct KeyFault {
+    pub(crate) place: KeyPlace,
+    pub(crate) why: KeyFaultReason,
+}
+
+/// What is wrong at a place of the key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum KeyFaultReason {
+    /// The value is not a valid key.
+    Key(KeyError),
+    /// The value in the JSON body cannot be determined.
+    Json(JsonStringError),
+    /// The parameter or the field occurs more than once.
+    Repeated,
+    /// The query or the form is not a list of pairs that can be decoded.
+    NotPairs,
     /// The key differs from the one found before.
-    Differs { place: String },
+    Differs,
 }
 
 /// Why a request is not repeatable.
@@ -66,63 +83,121 @@ pub(crate) enum FirstSentFault {
 impl Default for KeySource {
     fn default() -> Self {
         Self {
-            header: IDEMPOTENCY_KEY,
-            aliases: Vec::new(),
-            pointer: None,
+            places: vec![KeyPlace::Header(IDEMPOTENCY_KEY)],
             rules: KeyRules::new(),
             first_sent: None,
+            derived: None,
         }
     }
 }
 
 impl KeySource {
-    /// The key in the header or its aliases; `None` if all of them are missing.
+    /// The first header that may hold the key.
+    pub(crate) fn header(&self) -> Option<&HeaderName> {
+        self.headers().next()
+    }
+
+    /// The headers that may hold the key.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        self.places.iter().filter_map(|place| match place {
+            KeyPlace::Header(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    /// Reads the key from this header instead of the first one.
+    pub(crate) fn set_header(&mut self, name: HeaderName) {
+        let place = self.places.iter_mut().find(|place| matches!(place, KeyPlace::Header(_)));
+        match place {
+            Some(place) => *place = KeyPlace::Header(name),
+            None => self.places.insert(0, KeyPlace::Header(name)),
+        }
+    }
+
+    /// The key in a header or in the query; `None` if there is none.
     ///
-    /// Only the header section is read: a trailer is never a key (K-09).
-    pub(crate) fn in_headers(&self, fields: Fields<'_>) -> Result<Option<Key>, KeyFault> {
+    /// Of the fields, only the header section is read: a trailer is never a key (K-09).
+    pub(crate) fn in_head(&self, fields: Fields<'_>, query: Option<&str>) -> Result<Option<Key>, KeyFault> {
         let mut found = None;
-        for name in std::iter::once(&self.header).chain(&self.aliases) {
-            if !fields.may_have(name) {
-                continue;
-            }
-            let lines = fields.lines(name).map(HeaderValue::as_bytes);
-            let key =
-                self.rules.parse(lines).map_err(|error| KeyFault::Header { name: name.clone(), error })?;
-            found = same_key(found, key, || format!("`{name}`"))?;
+        for place in &self.places {
+            let key = match place {
+                KeyPlace::Header(name) if fields.may_have(name) => {
+                    let lines = fields.lines(name).map(HeaderValue::as_bytes);
+                    self.rules.parse(lines).map_err(KeyFaultReason::Key)
+                }
+                KeyPlace::Query(name) => self.in_pairs(query.unwrap_or_default().as_bytes(), name),
+                KeyPlace::Header(_) | KeyPlace::Json(_) | KeyPlace::Form(_) => continue,
+            };
+            found = agreed(found, key, place)?;
         }
         Ok(found)
     }
 
     /// Whether a field with this name may hold the key.
     pub(crate) fn reads(&self, field: &[u8]) -> bool {
-        let is_it = |name: &HeaderName| name.as_str().as_bytes().eq_ignore_ascii_case(field);
-        is_it(&self.header) || self.aliases.iter().any(is_it)
+        self.headers().any(|name| name.as_str().as_bytes().eq_ignore_ascii_case(field))
     }
 
-    /// Whether the body may hold the key. Only JSON is parsed.
+    /// Whether the body may hold the key, or what it is derived from.
     pub(crate) fn may_be_in_body(&self, fields: Fields<'_>) -> bool {
-        self.pointer.is_some() && is_json(fields.map)
+        let in_body = self.places.iter().any(|place| match place {
+            KeyPlace::Json(_) => is_json(fields.map),
+            KeyPlace::Form(_) => is_form(fields.map),
+            KeyPlace::Header(_) | KeyPlace::Query(_) => false,
+        });
+        in_body || (self.derived.is_some() && is_json(fields.map))
     }
 
-    /// The key `found` in the headers or the one in the body; if both are present they must be equal.
+    /// The key `found` in the head or the one in the body; if both are present they must be equal.
     ///
-    /// A JSON body from which the key cannot be read is refused even if a header has one: the two might differ.
+    /// A body from which the key cannot be read is refused even if the head has one: the two might differ.
     pub(crate) fn in_body(
         &self,
-        found: Option<Key>,
+        mut found: Option<Key>,
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<Option<Key>, KeyFault> {
-        let Some(pointer) = self.pointer.as_ref().filter(|_| !body.is_empty() && is_json(headers)) else {
-            return Ok(found);
+        for place in self.places.iter().filter(|_| !body.is_empty()) {
+            let key = match place {
+                KeyPlace::Json(pointer) if is_json(headers) => {
+                    let text = json_text_at(body, pointer).map_err(KeyFaultReason::Json);
+                    text.and_then(|text| text.map(|text| self.key(&text)).transpose())
+                }
+                KeyPlace::Form(name) if is_form(headers) => self.in_pairs(body, name),
+                _ => continue,
+            };
+            found = agreed(found, key, place)?;
+        }
+        Ok(found)
+    }
+
+    /// The key that is derived from the body of a request without one; `None` if nothing is derived, or the body lacks a
+    /// field (K-11).
+    pub(crate) fn derive(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<Key>, KeyFieldsError> {
+        let Some(derived) = self.derived.as_ref().filter(|_| !body.is_empty() && is_json(headers)) else {
+            return Ok(None);
         };
-        let content = json_text_at(body, pointer)
-            .map_err(|error| KeyFault::Body { pointer: pointer.clone(), error })?;
-        let key = content
-            .map(|content| Key::new(content).and_then(|key| self.rules.admit(key)))
-            .transpose()
-            .map_err(|error| KeyFault::BodyKey { pointer: pointer.clone(), error })?;
-        same_key(found, key, || format!("`{pointer}` in the body"))
+        match derived.fields.key_of_json(body) {
+            Ok(key) => Ok(Some(key)),
+            Err(KeyFieldsError::Missing(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_pairs(&self, text: &[u8], name: &str) -> Result<Option<Key>, KeyFaultReason> {
+        let pairs = form::pairs(text).ok_or(KeyFaultReason::NotPairs)?;
+        let mut values =
+            pairs.iter().filter(|(found, _)| **found == *name.as_bytes()).map(|(_, value)| value);
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(KeyFaultReason::Repeated);
+        }
+        // What is not UTF-8 is not printable ASCII either, and is refused as such.
+        self.key(&String::from_utf8_lossy(value)).map(Some)
+    }
+
+    fn key(&self, content: &str) -> Result<Key, KeyFaultReason> {
+        Key::new(content).and_then(|key| self.rules.admit(key)).map_err(KeyFaultReason::Key)
     }
 
     /// Checks that the request was first sent within the window before `now`, by its header (D-02).
@@ -142,24 +217,31 @@ impl KeySource {
     }
 }
 
-/// Either key, if they do not differ; `place` is where the second was found.
-fn same_key(
+/// The key found so far or the one at `place`, if they do not differ.
+fn agreed(
     found: Option<Key>,
-    key: Option<Key>,
-    place: impl Fn() -> String,
+    key: Result<Option<Key>, KeyFaultReason>,
+    place: &KeyPlace,
 ) -> Result<Option<Key>, KeyFault> {
-    match (found, key) {
-        (Some(found), Some(key)) if found != key => Err(KeyFault::Differs { place: place() }),
+    let fault = |why| KeyFault { place: place.clone(), why };
+    match (found, key.map_err(fault)?) {
+        (Some(found), Some(key)) if found != key => Err(fault(KeyFaultReason::Differs)),
         (found, key) => Ok(found.or(key)),
     }
 }
 
 /// Whether any Content-Type line is JSON. Where several lines differ, the handler may use any of them.
 fn is_json(headers: &HeaderMap) -> bool {
-    headers.get_all(CONTENT_TYPE).iter().any(|line| {
-        let essence = header::essence(line.as_bytes());
-        header::is_json(&essence) || *essence == *b"text/json"
-    })
+    any_essence(headers, |essence| header::is_json(essence) || essence == b"text/json")
+}
+
+/// Whether any Content-Type line is a form.
+fn is_form(headers: &HeaderMap) -> bool {
+    any_essence(headers, |essence| essence == b"application/x-www-form-urlencoded")
+}
+
+fn any_essence(headers: &HeaderMap, is_it: impl Fn(&[u8]) -> bool) -> bool {
+    headers.get_all(CONTENT_TYPE).iter().any(|line| is_it(&header::essence(line.as_bytes())))
 }
 
 fn first_sent(headers: &HeaderMap, header: &HeaderName) -> Result<SystemTime, FirstSentFault> {
@@ -182,15 +264,17 @@ fn first_sent(headers: &HeaderMap, header: &HeaderName) -> Result<SystemTime, Fi
 impl KeyFault {
     /// The description for the sender of the request.
     pub(crate) fn detail(&self) -> String {
-        match self {
-            Self::Header { name, error } => format!("`{name}`: {error}"),
-            Self::Body { pointer, error } => format!("`{pointer}` in the body: {error}"),
-            Self::BodyKey { pointer, error } => format!("`{pointer}` in the body: {error}"),
-            Self::Differs { place } => {
-                format!(
-                    "the key at {place} differs from the one found before; send one key, or the same in all places"
-                )
+        let place = self.place.described();
+        match &self.why {
+            KeyFaultReason::Key(error) => format!("{place}: {error}"),
+            KeyFaultReason::Json(error) => format!("{place}: {error}"),
+            KeyFaultReason::Repeated => format!("{place} occurs more than once; send it once"),
+            KeyFaultReason::NotPairs => {
+                format!("{place} cannot be read: too many pairs, or an invalid percent-encoding")
             }
+            KeyFaultReason::Differs => format!(
+                "the key at {place} differs from the one found before; send one key, or the same in all places"
+            ),
         }
     }
 }

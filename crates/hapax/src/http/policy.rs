@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hapax_core::{KeyFormat, KeyRules, OnLapse};
+use hapax_core::{KeyFields, KeyFormat, KeyRules, OnLapse};
 use http::{HeaderName, Method, Response, StatusCode, request};
 
 pub use self::choices::{Classifier, EarlyData, KeyMode, OnStoreError};
@@ -19,6 +19,7 @@ use super::capture::{self, ReplayRules};
 use super::classify::{Outcome, StatusSet};
 use super::dialect::Dialect;
 use super::fingerprint::NeverCounts;
+use super::key_place::KeyPlace;
 use super::limits::Rate;
 use super::path::PathCase;
 use super::problem::{Code, RefusalShape};
@@ -169,15 +170,20 @@ impl HttpPolicy {
         self
     }
 
-    /// Further headers that may hold the key. Two different values are refused.
-    pub fn aliases(mut self, aliases: impl IntoIterator<Item = HeaderName>) -> Self {
-        self.settings.aliases = texts(aliases);
+    /// All places of the key: the first that has one wins, and all that have one must agree. Default: the header
+    /// `Idempotency-Key`.
+    pub fn key_from(mut self, places: impl IntoIterator<Item = KeyPlace>) -> Self {
+        self.settings.key_from = texts(places);
         self
     }
 
-    /// The location of the key in a JSON body.
-    pub fn key_pointer(mut self, pointer: hapax_core::JsonPointer) -> Self {
-        self.settings.key_pointer = Some(Text(pointer));
+    /// Derives a key from these values of a JSON body for requests without one. A request with the same values within
+    /// `window` is a retry, a later one is a new operation. Default: no key is derived.
+    ///
+    /// The responses carry `Idempotency-Key-Derived: true`. A request that lacks one of the values has no key.
+    pub fn key_derive(mut self, fields: &KeyFields, window: Duration) -> Self {
+        self.settings.key_derive = texts(fields.pointers().iter().cloned());
+        self.settings.key_derive_window = Some(Span(window));
         self
     }
 

@@ -14,6 +14,7 @@ use super::capture::ReplayRules;
 use super::classify::Outcomes;
 use super::dialect::Dialect;
 use super::fingerprint::FingerprintRules;
+use super::key_place::KeyPlace;
 use super::key_source::KeySource;
 use super::limits::LimitRules;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
@@ -119,14 +120,16 @@ impl Rules {
         scope::warnings(rules)
     }
 
-    /// Whether a request with these fields has a key, may have it in its body, or needs one.
+    /// Whether a request with these fields has a key, may have it in its query or its body, or needs one.
     pub(super) fn protects(&self, headers: &HeaderMap) -> bool {
         let source = &self.key_source;
-        let mut names = std::iter::once(&source.header).chain(&source.aliases);
         self.key == KeyMode::Required
             || self.is_webhook()
-            || source.pointer.is_some()
-            || names.any(|name| headers.contains_key(name))
+            || source.derived.is_some()
+            || source.places.iter().any(|place| match place {
+                KeyPlace::Header(name) => headers.contains_key(name),
+                KeyPlace::Query(_) | KeyPlace::Json(_) | KeyPlace::Form(_) => true,
+            })
     }
 
     pub(super) fn is_webhook(&self) -> bool {
@@ -137,7 +140,8 @@ impl Rules {
     }
 
     pub(super) fn key_missing(&self) -> Problem {
-        Problem::of(Code::KeyMissing, format!("send a key in the header {}", self.key_source.header))
+        let places: Vec<_> = self.key_source.places.iter().map(KeyPlace::described).collect();
+        Problem::of(Code::KeyMissing, format!("send a key in {}", places.join(" or ")))
     }
 }
 

@@ -126,6 +126,17 @@ pub fn is_http_operation(operation: &str) -> bool {
     first == ANY_ENDPOINT || (is_method && last.is_some_and(|path| path.starts_with('/') || path == "*"))
 }
 
+/// The scope of derived keys beside `scope`: apart from the keys that callers choose, and recognisable in records (K-11).
+pub(crate) fn of_derived(scope: &Scope) -> Scope {
+    // Not a host: what follows the colon is not a port.
+    const MARK: &str = "key:derived";
+    let operation = match scope.operation().split_once(' ') {
+        Some((method, rest)) => format!("{method} {MARK} {rest}"),
+        None => format!("{} {MARK}", scope.operation()),
+    };
+    Scope::from_parts(scope.namespace(), scope.principal_hash().copied(), &operation)
+}
+
 /// The scope of the operation alone: words separated by a space. Neither methods nor paths contain spaces, so no two
 /// requests have the same text.
 fn operation(rules: &ScopeRules, parts: &Parts, path: &str) -> Scope {

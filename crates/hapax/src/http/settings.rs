@@ -30,6 +30,7 @@ pub use self::webhook::{
 };
 use super::classify::StatusSet;
 use super::dialect::Dialect;
+use super::key_place::KeyPlace;
 use super::limits::Rate;
 use super::path::PathCase;
 use super::policy::{Classifier, EarlyData, KeyMode, OnStoreError};
@@ -61,10 +62,13 @@ pub struct Settings {
     pub methods: Option<Vec<Text<Method>>>,
     /// The header that holds the key.
     pub header: Option<Text<HeaderName>>,
-    /// Further headers that may hold it.
-    pub aliases: Option<Vec<Text<HeaderName>>>,
-    /// The location of the key in a JSON body: `/request_id`.
-    pub key_pointer: Option<Text<JsonPointer>>,
+    /// All places of the key, the first that has one wins, and all that have one must agree: `header:NAME`, `query:NAME`,
+    /// `json:/POINTER`, `form:NAME`. With `header` as well, that header replaces the first one of the list.
+    pub key_from: Option<Vec<Text<KeyPlace>>>,
+    /// The values of a JSON body from which a key is derived if the request has none, as JSON pointers. Default: none.
+    pub key_derive: Option<Vec<Text<JsonPointer>>>,
+    /// How long an equal request without a key counts as a retry. Default: the retention.
+    pub key_derive_window: Option<Span>,
     /// Whether bare keys are accepted in addition to quoted ones, and any printable text.
     pub key_spelling: Option<KeySpelling>,
     /// The minimum length of a key.

@@ -6,14 +6,13 @@ use std::future::poll_fn;
 use futures_util::FutureExt as _;
 use hapax::http::{HttpPolicy, KeyMode};
 use hapax::{Hapax, MemoryStore};
-use http::{HeaderName, Method, StatusCode};
+use http::{Method, StatusCode};
 
 use super::*;
 
 fn layer() -> IdempotencyLayer {
     let renamed = HttpPolicy::default()
-        .header(HeaderName::from_static("x-request-key"))
-        .aliases([HeaderName::from_static("x-alias")]);
+        .key_from(["header:x-request-key", "header:x-alias"].map(|place| place.parse().unwrap()));
     let required = HttpPolicy::default().key(KeyMode::Required);
     IdempotencyLayer::new(Hapax::new(MemoryStore::new()))
         .route("/v1/payments/**", required.clone())
@@ -138,7 +137,7 @@ fn unambiguous_and_unprotected_requests_pass() {
 /// The head of a request does not show keys in the body, or signatures.
 #[test]
 fn ambiguous_paths_of_routes_with_keys_in_the_body_are_refused() {
-    let pointed = HttpPolicy::default().key_pointer("/id".parse().unwrap());
+    let pointed = HttpPolicy::default().key_from(["json:/id".parse().unwrap()]);
     let layer = IdempotencyLayer::new(Hapax::new(MemoryStore::new()));
     let service = AmbiguousPathGuard::new(OkService, layer.route("/pointed/**", pointed));
     let refused = |path: &str| service.is_refused(&Request::post(path).body(()).unwrap());

@@ -54,7 +54,10 @@ fn is_of_the_exchange(name: &str) -> bool {
         | "x-cloud-trace-context"
         | "ratelimit" => true,
         // The layer's own fields.
-        "idempotency-outcome" | "idempotency-recorded" | "idempotency-protected" => true,
+        "idempotency-key-derived"
+        | "idempotency-outcome"
+        | "idempotency-recorded"
+        | "idempotency-protected" => true,
         _ => ["proxy-", "ratelimit-", "x-ratelimit-", "x-b3-", "x-datadog-"]
             .iter()
             .any(|start| name.starts_with(start)),

@@ -103,6 +103,7 @@ fn x_11_p_01_oasis() {
         Dialect::Oasis,
         json!({
             "header": "repeatability-request-id",
+            "key_from": ["header:repeatability-request-id"],
             "first_sent": "repeatability-first-sent",
             "first_sent_window": "5m",
             "release": ["307", "308", "5xx"],
@@ -117,7 +118,7 @@ fn p_01_square() {
     check(
         Dialect::Square,
         json!({
-            "key_pointer": "/idempotency_key",
+            "key_from": ["header:idempotency-key", "json:/idempotency_key"],
             "key_spelling": "raw",
             "statuses": { "key-reused": 400 },
         }),

@@ -74,7 +74,11 @@ fn parameters(components: &mut Components, key: &KeyDocument) -> Value {
     if key.webhook {
         return json!([]);
     }
-    let mut list = vec![components.put("parameters", &pascal(&key.header), key_parameter(key))];
+    let places = key.places.iter().filter_map(|place| place.split_once(':'));
+    let mut list: Vec<_> = places
+        .filter(|(kind, _)| matches!(*kind, "header" | "query"))
+        .map(|(kind, name)| components.put("parameters", &pascal(name), key_parameter(key, kind, name)))
+        .collect();
     if let Some(header) = &key.first_sent {
         let parameter = json!({
             "name": header,
@@ -88,14 +92,14 @@ fn parameters(components: &mut Components, key: &KeyDocument) -> Value {
     json!(list)
 }
 
-fn key_parameter(key: &KeyDocument) -> Value {
+fn key_parameter(key: &KeyDocument, kind: &str, name: &str) -> Value {
     let KeyDocument { length_min, length_max, format, .. } = key;
     let spelling = match key {
         KeyDocument { quoted: true, .. } => "in double quotes",
         KeyDocument { raw: true, .. } => "in double quotes or unchanged",
         _ => "in double quotes or bare",
     };
-    let is_elsewhere = key.pointer.is_some() || !key.aliases.is_empty();
+    let is_elsewhere = key.places.len() > 1 || !key.derived_from.is_empty();
     // Quotes and escapes are not part of the key, so the value has no maximum length.
     let mut schema =
         json!({ "type": "string", "minLength": if key.quoted { length_min + 2 } else { *length_min } });
@@ -103,8 +107,8 @@ fn key_parameter(key: &KeyDocument) -> Value {
         schema["pattern"] = json!(r#"^\s*""#);
     }
     json!({
-        "name": key.header,
-        "in": "header",
+        "name": name,
+        "in": kind,
         "required": key.mode == KeyMode::Required && !is_elsewhere,
         "description": format!(
             "Names one operation; the same on every retry. {length_min} to {length_max} printable ASCII characters, \
@@ -138,6 +142,13 @@ fn headers(components: &mut Components, route: &RouteDocument) -> Value {
     if route.on_store_error == crate::http::OnStoreError::Pass {
         add("idempotency-protected", "The store was down, and the request ran unprotected.", only("false"));
     }
+    if !route.key.derived_from.is_empty() {
+        add(
+            "idempotency-key-derived",
+            "The request had no key; one was derived from its body.",
+            only("true"),
+        );
+    }
     for hint in &route.replay.retry_hints {
         add(hint, "Whether the same request may succeed after a while.", truth());
     }
@@ -146,7 +157,8 @@ fn headers(components: &mut Components, route: &RouteDocument) -> Value {
         add(result, "Whether the key was honoured.", words);
     }
     if route.replay.echo_key {
-        add(&route.key.header, "The key of the request.", json!({ "type": "string" }));
+        let header = route.key.header.as_deref().unwrap_or("idempotency-key");
+        add(header, "The key of the request.", json!({ "type": "string" }));
     }
     Value::Object(headers)
 }

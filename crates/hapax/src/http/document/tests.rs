@@ -60,7 +60,8 @@ fn e_06_the_default_route_is_published() {
         "methods": ["POST", "PUT", "PATCH"],
         "dialect": "default",
         "key": {
-            "mode": "optional", "header": "idempotency-key", "aliases": [], "pointer": null, "quoted": false, "raw": false,
+            "mode": "optional", "places": ["header:idempotency-key"], "header": "idempotency-key", "derived_from": [],
+            "derived_window": null, "quoted": false, "raw": false,
             "length_min": 1, "length_max": 255, "format": "a key", "pattern": null,
             "first_sent": null, "first_sent_window": null, "webhook": false,
         },

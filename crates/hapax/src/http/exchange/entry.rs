@@ -26,7 +26,7 @@ pub(super) fn enter<B>(shared: &Arc<LayerState>, request: &Request<B>) -> Entry 
         _ if is_upgrade(fields) => Entry::Pass(Passing::UNTOUCHED),
         RouteMatch::Uncovered(route) => {
             let source = &shared.route(route).policy.key_source;
-            if method.is_safe() || fields.first(&source.header).is_none() {
+            if method.is_safe() || source.header().is_none_or(|name| fields.first(name).is_none()) {
                 return Entry::Pass(Passing::UNTOUCHED);
             }
             refused(route, Problem::of(Code::NotRepeatable, "this method takes no key here"))
@@ -39,7 +39,7 @@ pub(super) fn enter<B>(shared: &Arc<LayerState>, request: &Request<B>) -> Entry 
             if let Some(problem) = named_by_connection(fields, policy) {
                 return refused(route, problem);
             }
-            match policy.key_source.in_headers(fields) {
+            match policy.key_source.in_head(fields, request.uri().query()) {
                 Err(fault) => refused(route, Problem::of(Code::KeyInvalid, fault.detail())),
                 Ok(None) if !policy.key_source.may_be_in_body(fields) => match policy.key {
                     KeyMode::Required => refused(route, policy.key_missing()),

@@ -31,6 +31,7 @@ use crate::http::protection::Protection;
 use crate::http::scope::{self, Endpoint};
 #[cfg(feature = "webhook")]
 use crate::http::webhook::Delivery;
+use crate::observe;
 
 static EARLY_DATA: HeaderName = HeaderName::from_static("early-data");
 
@@ -70,7 +71,7 @@ impl From<Problem> for Stop {
 
 impl Responder {
     pub(super) async fn prepare<B>(
-        &self,
+        &mut self,
         parts: &request::Parts,
         body: B,
         key: Option<Key>,
@@ -111,13 +112,26 @@ impl Responder {
         let read = read::read(body, announced, policy.body_bytes_max, &self.shared.budget).await;
         let read = read.map_err(|fault| self.not_read(fault))?;
         digest::verify(fields, &read.data).map_err(refusal::digest)?;
-        let Some(key) = self.key_after_body(key, parts, &read.data)? else {
+        let found = match self.key_after_body(key, parts, &read.data)? {
+            Some(key) => Some((known.unwrap_or_else(|scope| ScopedKey::new(scope, &key)), key)),
+            None => {
+                let derived = self.derived_key(parts, &read.data)?;
+                self.is_key_derived = derived.is_some();
+                derived
+                    .zip(known.err())
+                    .map(|(key, scope)| (ScopedKey::new(scope::of_derived(&scope), &key), key))
+            }
+        };
+        let policy = self.policy();
+        let Some((scoped, key)) = found else {
             return match policy.key {
                 KeyMode::Required => Err(policy.key_missing().into()),
                 KeyMode::Optional | KeyMode::Off => Ok(Prepared::Unkeyed(read)),
             };
         };
-        let scoped = known.unwrap_or_else(|scope| ScopedKey::new(scope, &key));
+        if self.is_key_derived {
+            observe::key_derived(&self.route().label);
+        }
         if let Some(observer) = &self.observer {
             observer.set_record(scoped.id);
         }
@@ -206,5 +220,10 @@ impl Responder {
         }
         let found = policy.key_source.in_body(key, &parts.headers, body);
         found.map_err(|fault| Problem::of(Code::KeyInvalid, fault.detail()))
+    }
+
+    fn derived_key(&self, parts: &request::Parts, body: &[u8]) -> Result<Option<Key>, Problem> {
+        let derived = self.policy().key_source.derive(&parts.headers, body);
+        derived.map_err(|error| Problem::of(Code::KeyInvalid, error.to_string()))
     }
 }

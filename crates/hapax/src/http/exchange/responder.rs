@@ -18,6 +18,9 @@ use crate::http::policy::Classifier;
 use crate::http::problem::{self, Problem};
 use crate::http::rules::Rules;
 use crate::observe;
+use crate::policy::Policy;
+
+static KEY_DERIVED: HeaderName = HeaderName::from_static("idempotency-key-derived");
 
 /// The route of one request, and its observer if it has one.
 #[derive(Clone, Debug)]
@@ -25,11 +28,13 @@ pub(super) struct Responder {
     pub(super) shared: Arc<LayerState>,
     route: usize,
     pub(super) observer: Option<Observer>,
+    /// Whether the request had no key and one was derived from its body (K-11).
+    pub(super) is_key_derived: bool,
 }
 
 impl Responder {
     pub(super) fn new(shared: Arc<LayerState>, route: usize, extensions: &Extensions) -> Self {
-        Self { shared, route, observer: extensions.get().cloned() }
+        Self { shared, route, observer: extensions.get().cloned(), is_key_derived: false }
     }
 
     pub(super) fn route(&self) -> &Route {
@@ -38,6 +43,16 @@ impl Responder {
 
     pub(super) fn policy(&self) -> &Rules {
         &self.route().policy
+    }
+
+    /// The rules for the engine; a derived key counts for its window only.
+    pub(super) fn engine_policy(&self) -> Policy {
+        let policy = self.policy();
+        let derived = policy.key_source.derived.as_ref().filter(|_| self.is_key_derived);
+        match derived.and_then(|derived| derived.window) {
+            Some(window) => policy.engine.retention(window),
+            None => policy.engine,
+        }
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
@@ -96,10 +111,14 @@ impl Responder {
         response
     }
 
-    /// Adds the dialect's field that tells whether the key was honoured, where it has one.
+    /// Adds the dialect's field that tells whether the key was honoured, where it has one, and the one that tells that
+    /// the key was derived.
     pub(super) fn mark<R>(&self, response: &mut Response<R>, result: &'static str) {
         if let Some(name) = &self.policy().result_header {
             response.headers_mut().insert(name.clone(), HeaderValue::from_static(result));
+        }
+        if self.is_key_derived {
+            response.headers_mut().insert(KEY_DERIVED.clone(), HeaderValue::from_static("true"));
         }
     }
 

@@ -1,10 +1,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hapax_core::{JsonStringError, KeyError, KeyFormat, KeyRules};
+use hapax_core::{JsonStringError, Key, KeyError, KeyFields, KeyFormat, KeyRules};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{AHEAD_MAX, Fields, FirstSent, FirstSentFault, KeyFault, KeySource};
+use super::{
+    AHEAD_MAX, DerivedKeys, Fields, FirstSent, FirstSentFault, KeyFault, KeyFaultReason, KeyPlace, KeySource,
+};
 
 /// Must not appear in any refusal.
 const CANARY: &str = "canary-4711";
@@ -20,20 +22,40 @@ fn headers(lines: Lines<'_>) -> HeaderMap {
 }
 
 fn source() -> KeySource {
-    KeySource {
-        aliases: vec![
-            HeaderName::from_static("x-request-id"),
-            HeaderName::from_static("cko-idempotency-key"),
-        ],
-        pointer: Some("/meta/request_id".parse().unwrap()),
-        ..KeySource::default()
-    }
+    from(&[
+        "header:idempotency-key",
+        "header:x-request-id",
+        "header:cko-idempotency-key",
+        "json:/meta/request_id",
+    ])
+}
+
+fn from(places: &[&str]) -> KeySource {
+    KeySource { places: places.iter().map(|text| place(text)).collect(), ..KeySource::default() }
+}
+
+fn place(text: &str) -> KeyPlace {
+    text.parse().unwrap()
+}
+
+fn fault(at: &str, why: KeyFaultReason) -> KeyFault {
+    KeyFault { place: place(at), why }
 }
 
 #[track_caller]
 fn ask(source: &KeySource, lines: Lines<'_>, body: &str) -> Result<Option<String>, KeyFault> {
+    ask_at(source, None, lines, body)
+}
+
+#[track_caller]
+fn ask_at(
+    source: &KeySource,
+    query: Option<&str>,
+    lines: Lines<'_>,
+    body: &str,
+) -> Result<Option<String>, KeyFault> {
     let headers = headers(lines);
-    let found = source.in_headers(Fields::of(&headers))?;
+    let found = source.in_head(Fields::of(&headers), query)?;
     let key = source.in_body(found, &headers, body.as_bytes())?;
     Ok(key.map(|key| key.as_str().to_owned()))
 }
@@ -67,10 +89,9 @@ fn k_05_k_07_k_08_a_header_without_a_usable_key_is_refused_by_its_name() {
     ];
     for (rules, value, error) in cases {
         let source = KeySource { rules, ..source() };
-        let name = HeaderName::from_static("x-request-id");
-        let fault = ask(&source, &[("x-request-id", value)], "").unwrap_err();
-        assert!(fault.detail().starts_with("`x-request-id`: ") && !fault.detail().contains(CANARY));
-        assert_eq!(fault, KeyFault::Header { name, error });
+        let found = ask(&source, &[("x-request-id", value)], "").unwrap_err();
+        assert!(found.detail().starts_with("`x-request-id`: ") && !found.detail().contains(CANARY));
+        assert_eq!(found, fault("header:x-request-id", KeyFaultReason::Key(error)));
     }
 }
 
@@ -84,7 +105,7 @@ fn k_06_two_lines_and_lists_are_refused_even_when_they_are_equal() {
     ];
     for lines in cases {
         let fault = ask(&source(), lines, "").unwrap_err();
-        let KeyFault::Header { error, .. } = fault else { panic!("{lines:?}: {fault:?}") };
+        let KeyFaultReason::Key(error) = fault.why else { panic!("{lines:?}: {fault:?}") };
         assert!(matches!(error, KeyError::ManyLines { lines: 2 } | KeyError::List { .. }), "{error:?}");
     }
 }
@@ -106,15 +127,20 @@ fn k_09_every_configured_place_gives_the_key() {
 fn k_09_two_places_with_different_keys_are_refused() {
     let body = r#"{"meta": {"request_id": "canary-4711"}}"#;
     let cases: [(Lines<'_>, &str); 4] = [
-        (&[("idempotency-key", "a"), ("x-request-id", CANARY)], "`x-request-id`"),
-        (&[("x-request-id", CANARY), ("cko-idempotency-key", "A")], "`cko-idempotency-key`"),
-        (&[JSON, ("idempotency-key", "CANARY-4711")], "`/meta/request_id` in the body"),
-        (&[JSON, ("x-request-id", "a")], "`/meta/request_id` in the body"),
+        (&[("idempotency-key", "a"), ("x-request-id", CANARY)], "header:x-request-id"),
+        (&[("x-request-id", CANARY), ("cko-idempotency-key", "A")], "header:cko-idempotency-key"),
+        (&[JSON, ("idempotency-key", "CANARY-4711")], "json:/meta/request_id"),
+        (&[JSON, ("x-request-id", "a")], "json:/meta/request_id"),
     ];
-    for (lines, place) in cases {
-        let fault = ask(&source(), lines, body).unwrap_err();
-        assert!(fault.detail().contains(place) && !fault.detail().contains(CANARY), "{}", fault.detail());
-        assert_eq!(fault, KeyFault::Differs { place: place.to_owned() });
+    for (lines, at) in cases {
+        let found = ask(&source(), lines, body).unwrap_err();
+        let described = place(at).described();
+        assert!(
+            found.detail().contains(&described) && !found.detail().contains(CANARY),
+            "{}",
+            found.detail()
+        );
+        assert_eq!(found, fault(at, KeyFaultReason::Differs));
     }
 }
 
@@ -159,7 +185,8 @@ fn k_09_a_number_or_a_boolean_in_the_body_is_its_text() {
         assert_eq!(ask(&source(), &[JSON, ("idempotency-key", text)], &body), found(text));
     }
     let long = format!(r#"{{"meta": {{"request_id": {}}}}}"#, "1".repeat(300));
-    assert!(matches!(ask(&source(), &[JSON], &long), Err(KeyFault::BodyKey { .. })));
+    let fault = ask(&source(), &[JSON], &long).unwrap_err();
+    assert!(matches!(fault.why, KeyFaultReason::Key(KeyError::TooLong { .. })));
 }
 
 #[test]
@@ -173,8 +200,7 @@ fn k_08_a_uuid_is_one_key_with_and_without_hyphens_in_every_place() {
 
 #[test]
 fn k_09_a_body_in_which_the_key_cannot_be_read_is_refused() {
-    let pointer = source().pointer.unwrap();
-    let place = |error| KeyFault::Body { pointer: pointer.clone(), error };
+    let place = |error| fault("json:/meta/request_id", KeyFaultReason::Json(error));
     let cases = [
         (r#"{"meta": {"request_id": "canary-4711", "request_id": "a"}}"#, place(JsonStringError::Repeated)),
         (r#"{"meta": {"request_id": [4711]}}"#, place(JsonStringError::NotString { found: "an array" })),
@@ -197,7 +223,7 @@ fn k_08_a_key_in_the_body_follows_the_same_rules_without_quotes() {
     let check = |rules: KeyRules, content: &str, error: KeyError| {
         let body = serde_json::json!({ "meta": { "request_id": content } }).to_string();
         let fault = ask(&KeySource { rules, ..source() }, &[JSON], &body).unwrap_err();
-        assert_eq!(fault, KeyFault::BodyKey { pointer: source().pointer.unwrap(), error });
+        assert_eq!(fault, self::fault("json:/meta/request_id", KeyFaultReason::Key(error)));
     };
     check(KeyRules::new(), "", KeyError::Empty);
     check(KeyRules::new(), "a\tb", KeyError::Character { at: 1 });
@@ -205,6 +231,60 @@ fn k_08_a_key_in_the_body_follows_the_same_rules_without_quotes() {
     check(KeyRules::new().format(KeyFormat::Ulid), "abcd", KeyError::Format { expected: "a ULID" });
     let strict = KeySource { rules: KeyRules::new().strict(), ..source() };
     assert_eq!(ask(&strict, &[JSON], r#"{"meta": {"request_id": "a"}}"#), found("a"));
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded; charset=utf-8");
+
+#[test]
+fn k_09_a_parameter_of_the_query_and_a_field_of_a_form_give_the_key() {
+    let source = from(&["header:idempotency-key", "query:ClientToken", "form:ClientToken"]);
+    let at = |query: &str, lines: Lines<'_>, body: &str| ask_at(&source, Some(query), lines, body);
+    assert_eq!(at("Action=Run&ClientToken=a-1", &[], ""), found("a-1"));
+    assert_eq!(at("Client%54oken=a%2D1&x", &[], ""), found("a-1"));
+    assert_eq!(at("clienttoken=b", &[FORM], "Action=Run&ClientToken=a+1"), found("a 1"));
+    assert_eq!(at("ClientToken=a", &[FORM, ("idempotency-key", "a")], "ClientToken=a"), found("a"));
+    assert_eq!(at("Action=Run", &[FORM], "Action=Run"), Ok(None));
+    assert_eq!(at("", &[("content-type", "text/plain")], "ClientToken=a"), Ok(None));
+    assert_eq!(ask(&source, &[], ""), Ok(None));
+}
+
+#[test]
+fn k_09_an_ambiguous_query_or_form_is_refused() {
+    let source = from(&["header:idempotency-key", "query:token", "form:token"]);
+    let check = |query: &str, body: &str, at: &str, why: KeyFaultReason| {
+        let found = ask_at(&source, Some(query), &[FORM, ("idempotency-key", "a")], body).unwrap_err();
+        assert!(!found.detail().contains(CANARY), "{}", found.detail());
+        assert_eq!(found, fault(at, why), "{query} {body}");
+    };
+    check("token=a&token=a", "", "query:token", KeyFaultReason::Repeated);
+    check("token=a&x=%zz", "", "query:token", KeyFaultReason::NotPairs);
+    check("token=", "", "query:token", KeyFaultReason::Key(KeyError::Empty));
+    check("token=canary-4711", "", "query:token", KeyFaultReason::Differs);
+    check("token=%C3%A9", "", "query:token", KeyFaultReason::Key(KeyError::Character { at: 0 }));
+    check("", "token=a&token=a", "form:token", KeyFaultReason::Repeated);
+    check("", "token=canary-4711", "form:token", KeyFaultReason::Differs);
+}
+
+#[test]
+fn k_11_a_key_is_derived_only_from_a_json_body_with_all_fields() {
+    let fields = KeyFields::new(["/order_id", "/amount"]).unwrap();
+    let source = KeySource {
+        derived: Some(DerivedKeys { fields: fields.clone(), window: None }),
+        ..KeySource::default()
+    };
+    let derive = |source: &KeySource, lines: Lines<'_>, body: &str| {
+        source.derive(&headers(lines), body.as_bytes()).map(|key| key.map(|key| key.as_str().to_owned()))
+    };
+    let body = r#"{"amount": 12.50, "order_id": "o-1", "note": 1}"#;
+    let key = fields.key_of_json(body.as_bytes()).unwrap();
+    assert_eq!(derive(&source, &[JSON], body), Ok(Some(key.as_str().to_owned())));
+    assert_eq!(derive(&source, &[JSON], r#"{"order_id": "o-1", "amount": null}"#), Ok(None));
+    assert_eq!(derive(&source, &[JSON], ""), Ok(None));
+    assert_eq!(derive(&source, &[("content-type", "text/plain")], body), Ok(None));
+    assert_eq!(derive(&KeySource::default(), &[JSON], body), Ok(None));
+    assert!(derive(&source, &[JSON], r#"{"order_id": ["o-1"], "amount": 1}"#).is_err());
+    assert!(may_be_in_body(&source, "application/json") && !may_be_in_body(&source, "text/plain"));
+    assert!(Key::new(key.as_str()).is_ok());
 }
 
 fn check_first_sent(values: &[&str], now: SystemTime) -> Result<(), FirstSentFault> {

@@ -1,12 +1,12 @@
 //! Applies settings to rules: an option that is set replaces the previous value, one that is omitted keeps it.
 
-use hapax_core::{KeyFormat, OnLapse};
+use hapax_core::{KeyFields, KeyFormat, OnLapse};
 use http::HeaderName;
 
 use super::{ExpiredKeysName, FingerprintName, KeyFormatName, KeySpelling, OnLapseName, Settings, Text};
 use crate::http::classify::{Outcome, StatusSet};
 use crate::http::fingerprint::FingerprintInput;
-use crate::http::key_source::FirstSent;
+use crate::http::key_source::{DerivedKeys, FirstSent, IDEMPOTENCY_KEY};
 use crate::http::policy::Classifier;
 use crate::http::rules::Rules;
 use crate::http::scope::Credentials;
@@ -35,10 +35,17 @@ impl Settings {
         set(&mut rules.key, &self.key);
         set_list(&mut rules.methods, &self.methods);
         let source = &mut rules.key_source;
-        set_text(&mut source.header, &self.header);
-        set_list(&mut source.aliases, &self.aliases);
-        if let Some(Text(pointer)) = &self.key_pointer {
-            source.pointer = Some(pointer.clone());
+        set_list(&mut source.places, &self.key_from);
+        if let Some(Text(header)) = &self.header {
+            source.set_header(header.clone());
+        }
+        if let Some(pointers) = &self.key_derive {
+            let window = source.derived.take().and_then(|derived| derived.window);
+            let fields = KeyFields::at(pointers.iter().map(|Text(pointer)| pointer.clone()));
+            source.derived = (!pointers.is_empty()).then_some(DerivedKeys { fields, window });
+        }
+        if let (Some(derived), Some(window)) = (&mut source.derived, self.key_derive_window) {
+            derived.window = Some(window.0);
         }
         if let Some(Text(header)) = &self.first_sent {
             let window = source.first_sent.as_ref().map_or(FirstSent::WINDOW, |first_sent| first_sent.window);
@@ -196,7 +203,7 @@ impl Settings {
         set_text(&mut replay.marker, &self.replay_marker);
         set(&mut replay.mark_first, &self.mark_first);
         let echoes = self.echo_key.unwrap_or(replay.echo_key.is_some());
-        replay.echo_key = echoes.then(|| rules.key_source.header.clone());
+        replay.echo_key = echoes.then(|| rules.key_source.header().cloned().unwrap_or(IDEMPOTENCY_KEY));
         set(&mut replay.set_cookie, &self.replay_set_cookie);
         set_list(&mut replay.drop, &self.replay_headers_drop);
         if let Some(only) = &self.replay_headers_only {

@@ -61,6 +61,9 @@ impl Settings {
         if self.first_sent_window.is_some() && rules.key_source.first_sent.is_none() {
             return Err(without("first_sent_window", "first_sent"));
         }
+        if self.key_derive_window.is_some() && rules.key_source.derived.is_none() {
+            return Err(without("key_derive_window", "key_derive"));
+        }
         self.check_principal_verified(&rules.scope)?;
         let of_grpc = self.outcomes().find(|(statuses, _)| matches!(statuses, StatusSet::Grpc(_)));
         match of_grpc {
@@ -75,6 +78,9 @@ impl Settings {
     fn check_key(&self) -> Result<(), SettingsError> {
         if self.methods.as_ref().is_some_and(Vec::is_empty) {
             return Err(wrong("methods", "name at least one, or set `key = \"off\"`"));
+        }
+        if self.key_from.as_ref().is_some_and(Vec::is_empty) {
+            return Err(wrong("key_from", "name at least one place, or set `key = \"off\"`"));
         }
         if self.key_length_max.is_some_and(|length_max| !(1..=KEY_LENGTH_MAX).contains(&length_max)) {
             return Err(wrong("key_length_max", format_args!("choose from 1 to {KEY_LENGTH_MAX}")));

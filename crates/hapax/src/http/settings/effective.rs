@@ -17,6 +17,7 @@ impl Rules {
     pub(in crate::http) fn settings(&self) -> Settings {
         let source = &self.key_source;
         let first_sent = source.first_sent.as_ref();
+        let derived = source.derived.as_ref();
         let engine = &self.engine;
         let decode = self.decoding();
         let listed = |outcome| Some(listed(self, outcome));
@@ -24,9 +25,10 @@ impl Rules {
             dialect: Some(self.dialect),
             key: Some(self.key),
             methods: Some(texts(&self.methods)),
-            header: Some(Text(source.header.clone())),
-            aliases: Some(texts(&source.aliases)),
-            key_pointer: source.pointer.clone().map(Text),
+            header: source.header().cloned().map(Text),
+            key_from: Some(texts(&source.places)),
+            key_derive: Some(texts(derived.map_or(&[][..], |derived| derived.fields.pointers()))),
+            key_derive_window: derived.and_then(|derived| derived.window).map(Span),
             key_spelling: Some(KeySpelling::of(&source.rules)),
             key_length_min: Some(*source.rules.lengths().start()),
             key_length_max: Some(*source.rules.lengths().end()),

@@ -25,8 +25,12 @@ const OPTIONS: &[(&str, &str)] = &[
     ("key", r#"{ "key": "required" }"#),
     ("methods", r#"{ "methods": ["DELETE"] }"#),
     ("header", r#"{ "header": "x-key" }"#),
-    ("aliases", r#"{ "aliases": ["x-other-key"] }"#),
-    ("key_pointer", r#"{ "key_pointer": "/request_id" }"#),
+    (
+        "key_from",
+        r#"{ "key_from": ["header:idempotency-key", "query:requestId", "json:/request_id", "form:Token"] }"#,
+    ),
+    ("key_derive", r#"{ "key_derive": ["/order_id"] }"#),
+    ("key_derive_window", r#"{ "key_derive": ["/order_id"], "key_derive_window": "10m" }"#),
     ("key_spelling", r#"{ "key_spelling": "quoted" }"#),
     ("key_spelling", r#"{ "key_spelling": "raw" }"#),
     ("key_length_min", r#"{ "key_length_min": 8 }"#),
@@ -181,14 +185,23 @@ fn invalid_options_are_refused_with_a_remedy() {
     for option in ["header", "first_sent", "replay_marker", "retry_hint"] {
         check(&format!(r#"{{ "{option}": "a b" }}"#), option, "letters, digits and `-`");
     }
-    for option in ["aliases", "fingerprint_headers", "replay_headers_drop", "replay_headers_only"] {
+    for option in ["fingerprint_headers", "replay_headers_drop", "replay_headers_only"] {
         check(&format!(r#"{{ "{option}": ["ok", ""] }}"#), option, "letters, digits and `-`");
     }
     check(r#"{ "fingerprint_headers": ["traceparent"] }"#, "fingerprint_headers", "leave it out");
     for option in ["json_include", "json_exclude"] {
         check(&format!(r#"{{ "{option}": ["amount"] }}"#), option, "\"amount\"");
     }
-    check(r#"{ "key_pointer": "id" }"#, "key_pointer", "\"id\"");
+    for place in ["", "id", "header:", "header:a b", "query:", "form:", "json:id", "trailer:x"] {
+        check(
+            &format!(r#"{{ "key_from": ["query:id", "{place}"] }}"#),
+            "key_from",
+            &format!("\"{place}\" is not a place"),
+        );
+    }
+    check(r#"{ "key_from": [] }"#, "key_from", "at least one place");
+    check(r#"{ "key_derive": ["id"] }"#, "key_derive", "\"id\"");
+    check(r#"{ "key_derive_window": "5m" }"#, "key_derive_window", "`key_derive`");
     check(r#"{ "key_length_max": 0 }"#, "key_length_max", "1 to 255");
     check(r#"{ "key_length_max": 256 }"#, "key_length_max", "1 to 255");
     check(r#"{ "key_length_min": 9, "key_length_max": 8 }"#, "key_length_min", "at most 8");

@@ -10,6 +10,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::http::classify::StatusSet;
+use crate::http::key_place::KeyPlace;
 use crate::http::limits::Rate;
 use crate::http::policy::is_coverable;
 use crate::http::problem::Code;
@@ -33,6 +34,12 @@ impl TextValue for HeaderName {
 impl TextValue for JsonPointer {
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error| format!("{text:?}: {error}"))
+    }
+}
+
+impl TextValue for KeyPlace {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: crate::http::KeyPlaceError| error.to_string())
     }
 }
 

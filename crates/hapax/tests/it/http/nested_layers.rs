@@ -21,7 +21,11 @@ use super::wire::in_time;
 
 #[tokio::test]
 async fn x_05_an_inner_layer_does_not_treat_its_own_request_as_a_duplicate() {
-    for policy in [HttpPolicy::default(), HttpPolicy::default().key_pointer("/id".parse().unwrap())] {
+    for policy in [
+        HttpPolicy::default(),
+        HttpPolicy::default()
+            .key_from(["header:idempotency-key", "json:/id"].map(|place| place.parse().unwrap())),
+    ] {
         let hapax = Hapax::new(MemoryStore::new());
         let layer = || IdempotencyLayer::new(&hapax).policy(policy.clone());
         let runs = Arc::new(AtomicU32::new(0));
@@ -231,7 +235,11 @@ async fn x_05_an_unavailable_inner_result_is_pinned_in_the_outer_layer() {
 async fn x_09_an_inner_layer_passes_the_override_to_the_outer_one() {
     let outer = Hapax::new(MemoryStore::new());
     let around = HttpPolicy::default().header(HeaderName::from_static("x-outer-key"));
-    for within in [HttpPolicy::default(), HttpPolicy::default().key_pointer("/id".parse().unwrap())] {
+    for within in [
+        HttpPolicy::default(),
+        HttpPolicy::default()
+            .key_from(["header:idempotency-key", "json:/id"].map(|place| place.parse().unwrap())),
+    ] {
         let runs = Arc::new(AtomicU32::new(0));
         let handler = {
             let runs = runs.clone();

@@ -218,7 +218,8 @@ async fn d_03_the_body_is_not_buffered_while_its_handler_runs() {
 #[tokio::test]
 async fn d_03_the_override_is_removed_from_a_passed_response() {
     let service = Service::start(Setup {
-        policy: passing().key_pointer("/id".parse().unwrap()),
+        policy: passing()
+            .key_from(["header:idempotency-key", "json:/id"].map(|place| place.parse().unwrap())),
         routes: || Router::new().route("/said", post(|| async { [("Idempotency-Outcome", "pin")] })),
         ..Setup::default()
     })
