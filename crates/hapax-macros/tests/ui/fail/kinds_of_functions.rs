@@ -1,0 +1,16 @@
+#[hapax::idempotent]
+const fn constant(id: u32) -> u32 {
+    id
+}
+
+#[hapax::idempotent]
+async unsafe fn dangerous(id: u32) -> u32 {
+    id
+}
+
+#[hapax::idempotent]
+unsafe extern "C" fn variadic(id: u32, mut args: ...) -> u32 {
+    id
+}
+
+fn main() {}
