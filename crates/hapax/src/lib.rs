@@ -87,13 +87,17 @@ pub use crate::memory::MemoryStore;
 pub use crate::policy::{ExpiredKeys, Policy};
 pub use crate::tiers::Tiers;
 
-#[cfg(all(doctest, feature = "axum"))]
+#[cfg(all(doctest, feature = "axum", feature = "macros"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/guide/http.md")]
 struct HttpGuide;
+
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../../docs/guide/functions.md")]
+struct FunctionGuide;
 
 #[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../../../docs/guide/grpc.md")]

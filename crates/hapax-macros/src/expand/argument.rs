@@ -133,7 +133,12 @@ impl Passing {
         match self {
             Self::Value if value.to_string() == kept.to_string() => quote!(),
             Self::Value => quote!(let #kept = #value;),
-            Self::Reference => quote_spanned!(span=> let #kept = #hapax::__macros::keep(#value);),
+            // Through a variable of the expansion, or the compiler suggests to borrow it once more.
+            Self::Reference => {
+                let place = Span::mixed_site().located_at(span);
+                let borrowed = Ident::new("borrowed", place);
+                quote_spanned!(place=> let #kept = { let #borrowed = #value; #hapax::__macros::keep(#borrowed) };)
+            }
             Self::Cow => quote_spanned!(span=> let #kept = #hapax::__macros::owned_cow(#value);),
         }
     }
