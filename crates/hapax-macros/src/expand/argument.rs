@@ -131,7 +131,7 @@ impl Passing {
     pub(super) fn keep(self, value: &TokenStream, kept: &Ident, hapax: &Path, span: Span) -> TokenStream {
         let hapax = at(span, hapax);
         match self {
-            Self::Value if value.to_string() == kept.to_string() => quote!(),
+            Self::Value if *kept == value.to_string() => quote!(),
             Self::Value => quote!(let #kept = #value;),
             // Through a variable of the expansion, or the compiler suggests to borrow it once more.
             Self::Reference => {
