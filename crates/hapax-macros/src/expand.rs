@@ -12,7 +12,9 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, Ident, ItemFn, Path, Result, Safety, TraitItemFn, parse_quote};
+use syn::{
+    AttrStyle, Attribute, Error, FnArg, Ident, ItemFn, Path, Result, Safety, TraitItemFn, parse_quote,
+};
 
 use self::argument::Argument;
 use self::body::Body;
@@ -31,6 +33,13 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> TokenStream 
 }
 
 fn function(item: TokenStream) -> Result<ItemFn> {
+    let mut function = parse(item)?;
+    // Those inside of the body are written before it, where its statements may be in another function.
+    function.attrs.iter_mut().for_each(|attr| attr.style = AttrStyle::Outer);
+    Ok(function)
+}
+
+fn parse(item: TokenStream) -> Result<ItemFn> {
     const ELSEWHERE: &str = "`#[idempotent]` belongs on an `async fn` with a body";
     let span = item.span();
     syn::parse2(item.clone()).map_err(|error| match syn::parse2::<TraitItemFn>(item) {
@@ -97,13 +106,10 @@ impl<'a> Function<'a> {
             let message = "an `unsafe fn` cannot be protected: protect a safe function that calls it";
             return Err(Error::new(keyword.span(), message));
         }
-        if let Some(variadic) = &sig.variadic {
-            return Err(Error::new(variadic.span(), "variadic arguments cannot be kept for the execution"));
-        }
         if sig.asyncness.is_none() && boxed.is_none() {
             return Err(Error::new(
                 sig.fn_token.span(),
-                "`#[idempotent]` needs an `async fn`: write `async fn`",
+                "`#[idempotent]` needs an asynchronous function: write `async fn`",
             ));
         }
         let written = boxed
@@ -143,8 +149,16 @@ impl<'a> Function<'a> {
             return Err(Error::new(Span::call_site(), message));
         }
         if self.options.key.is_none() && self.counted().next().is_none() {
-            let message = "without arguments every call would be the same operation: write `key = \"…{self.field}…\"`, or \
-                           take an argument that tells operations apart";
+            let message = match self.receiver {
+                Some(_) => {
+                    "without arguments every call would be the same operation: name a field in the key, such as \
+                     `key = \"{self.id}\"`, or take an argument that tells operations apart"
+                }
+                None => {
+                    "without arguments every call would be the same operation: take one that tells operations apart, \
+                     such as the number of an order"
+                }
+            };
             return Err(Error::new(Span::call_site(), message));
         }
         Ok(())

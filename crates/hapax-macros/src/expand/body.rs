@@ -83,8 +83,7 @@ impl Body {
             let context: FnArg = parse_quote!(#context: #hapax::Context);
             sig.inputs.insert(usize::from(function.receiver.is_some()), context);
         }
-        let is_associated = matches!(self, Self::InType | Self::Beside { is_associated: true, .. });
-        let link = if is_associated && !matches!(self, Self::InType) { "Self::" } else { "fn@" };
+        let link = if matches!(self, Self::Beside { is_associated: true, .. }) { "Self::" } else { "fn@" };
         let about = format!("[`{0}`]({link}{0}) without protection: every call runs.\n\n", protected.unraw());
         let names = ["cfg", "cfg_attr", "doc", "allow", "warn", "deny", "expect", "must_use"];
         let attrs = item.attrs.iter().filter(|attr| names.iter().any(|name| attr.path().is_ident(name)));

@@ -36,9 +36,16 @@ async fn instrumented_inside(hapax: &Hapax, id: u32) -> Result<u32, String> {
     Ok(id)
 }
 
+#[idempotent(key = "{id}", engine = hapax)]
+async fn inner_attribute(hapax: &Hapax, id: u32) -> Result<u32, String> {
+    #![allow(clippy::needless_return, reason = "a test of the attribute")]
+    return Ok(id);
+}
+
 #[tokio::test]
 async fn attributes_stay_on_the_function() {
     let hapax = World::new().hapax;
     assert_eq!(present(&hapax, 1, 1, 1, 1, 1, 1, 1).await.unwrap(), 7);
+    assert_eq!(inner_attribute(&hapax, 1).await.unwrap(), 1);
     assert_eq!(instrumented_inside(&hapax, 1).await.unwrap(), 1);
 }

@@ -8,9 +8,4 @@ async unsafe fn dangerous(id: u32) -> u32 {
     id
 }
 
-#[hapax::idempotent]
-unsafe extern "C" fn variadic(id: u32, mut args: ...) -> u32 {
-    id
-}
-
 fn main() {}
