@@ -96,7 +96,7 @@ pub(crate) const BENCHES: &[Entry] = &[
             Program::new(E2E, "bench_engine", &[]),
             Program::new(E2E, "instructions", &[]).with(&["instructions"]).run_by(Runner::Gungraun),
         ],
-        goals: &["engine-once"],
+        goals: &["engine-once", "macro-added-us"],
     },
     Entry {
         name: "store",

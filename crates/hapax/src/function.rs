@@ -3,6 +3,8 @@
 //! `Ok` is pinned and replayed. `Err` releases the key, so that a retry may run again, unless the error says
 //! otherwise with [`Fail::Permanent`] or [`Fail::Unknown`].
 
+#[cfg(feature = "macros")]
+pub(crate) mod attribute;
 mod error;
 mod outcome;
 
@@ -92,9 +94,7 @@ impl Once {
 
     /// The input of the operation. The same key with another input is refused with [`OnceError::Mismatch`].
     pub fn input(mut self, input: &(impl Serialize + ?Sized)) -> Self {
-        // Through the canonical form: maps that iterate in another order are the same input.
-        self.input =
-            serde_json::to_vec(input).map(|json| Fingerprint::builder().json("input", &json).build());
+        self.input = fingerprint(input);
         self
     }
 
@@ -206,6 +206,11 @@ impl Once {
     }
 }
 
+/// Through the canonical form: maps that iterate in another order are the same input.
+fn fingerprint(input: &(impl Serialize + ?Sized)) -> Result<Fingerprint, serde_json::Error> {
+    serde_json::to_vec(input).map(|json| Fingerprint::builder().json("input", &json).build())
+}
+
 /// How the record ends after the work returned.
 fn ended<T: Serialize, E>(result: Result<T, RunFailure<E>>) -> Ended<Result<T, E>> {
     match result {
@@ -261,8 +266,12 @@ fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeL
         }
         Err(OnceError::Deadline { .. }) => Counted::Deadline,
         Err(OnceError::Store(_)) => Counted::StoreError,
-        Err(OnceError::Key(_) | OnceError::Expired | OnceError::Input(_) | OnceError::Draining) => {
-            Counted::Refused
-        }
+        Err(
+            OnceError::Key(_)
+            | OnceError::Expired
+            | OnceError::Input(_)
+            | OnceError::Draining
+            | OnceError::NoGlobal,
+        ) => Counted::Refused,
     }
 }

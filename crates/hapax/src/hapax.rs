@@ -1,5 +1,7 @@
 //! [`Hapax`]: the entry point of the library, and its [`Builder`].
 
+mod global;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use hapax_core::{
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::global::GlobalAlreadySet;
 use crate::engine::cache::Facts;
 use crate::engine::calls::Calls;
 use crate::engine::lease::Leases;

@@ -1,4 +1,5 @@
-//! What `once()` costs over running the same function in a task: `cargo xtask bench engine`.
+//! What `once()` costs over running the same function in a task, and `#[idempotent]` over `once()`: `cargo xtask bench
+//! engine`.
 //!
 //! All figures are of one run, in alternating rounds, on a memory store. The rate with two tasks is a ratio to that of
 //! one, so that it is comparable between machines.
@@ -7,9 +8,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use hapax::{Hapax, MemoryStore, Policy};
+use hapax::{Hapax, MemoryStore, Policy, idempotent};
 use hapax_e2e::bench_store::Sample;
 use hapax_e2e::goal::{self, Goal};
+use serde::Serialize;
 use tokio::runtime::Runtime;
 
 /// Executions in one round.
@@ -18,6 +20,8 @@ const CALLS: u32 = 20_000;
 const ROUNDS: usize = 9;
 /// The most that `once()` may cost over a bare spawn and join.
 const TARGET_MICROS: f64 = 3.0;
+/// The most that `#[idempotent]` may cost over `once()` with the same key, input and policy.
+const MACRO_TARGET_MICROS: f64 = 0.3;
 
 fn main() -> std::process::ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -29,28 +33,40 @@ fn main() -> std::process::ExitCode {
     let mut fresh = Vec::new();
     let mut replay = Vec::new();
     let mut two = Vec::new();
-    let stores = [store(), Hapax::new(MemoryStore::new()), store()];
+    let mut by_hand = Vec::new();
+    let mut by_macro = Vec::new();
+    let stores = [store(), Hapax::new(MemoryStore::new()), store(), store(), store()];
     for round in 0..=ROUNDS {
         let took = [
             per_call(&runtime, bare_round()),
             per_call(&runtime, once_round(stores[0].clone(), fresh_keys())),
             per_call(&runtime, once_round(stores[1].clone(), same_key())),
             per_call(&runtime, two_tasks(stores[2].clone(), fresh_keys())),
+            per_call(&runtime, by_hand_round(stores[3].clone(), fresh_keys())),
+            per_call(&runtime, by_macro_round(stores[4].clone(), fresh_keys())),
         ];
         stores.iter().for_each(|hapax| runtime.block_on(sweep(hapax)));
         // The first round warms up.
         if round > 0 {
-            let rounds = [&mut bare, &mut fresh, &mut replay, &mut two];
+            let rounds = [&mut bare, &mut fresh, &mut replay, &mut two, &mut by_hand, &mut by_macro];
             rounds.into_iter().zip(took).for_each(|(rounds, took)| rounds.push(took));
         }
     }
-    let [bare, fresh, replay, two] = [bare, fresh, replay, two].map(Sample::from_iter);
+    let added =
+        Sample::from_iter(by_macro.iter().zip(&by_hand).map(|(by_macro, by_hand)| by_macro - by_hand));
+    let [bare, fresh, replay, two, by_hand, by_macro] =
+        [bare, fresh, replay, two, by_hand, by_macro].map(Sample::from_iter);
     print("bare spawn and join", &bare);
     print("once(), fresh keys", &fresh);
     print("once(), replays", &replay);
     print("once(), fresh keys, two tasks", &two);
+    print("once(), with an input", &by_hand);
+    print("#[idempotent], the same", &by_macro);
     println!("two tasks on two cores do {:.2} times the calls of one", fresh.median() / two.median());
-    goal::print(&[Goal::at_most("engine-once", fresh.median() - bare.median(), TARGET_MICROS)])
+    goal::print(&[
+        Goal::at_most("engine-once", fresh.median() - bare.median(), TARGET_MICROS),
+        Goal::at_most("macro-added-us", added.median(), MACRO_TARGET_MICROS),
+    ])
 }
 
 /// Made before the measurement: a caller has its key.
@@ -87,6 +103,37 @@ async fn once_round(hapax: Hapax, keys: Vec<String>) {
         let done = hapax.once("bench", key).run(|_cx| async { Ok::<u32, std::io::Error>(1) }).await;
         black_box(done).expect("the store has no faults");
     }
+}
+
+/// The input of `charge` as one would write it.
+#[derive(Serialize)]
+struct Charge<'a> {
+    order: &'a str,
+    cents: u64,
+}
+
+async fn by_hand_round(hapax: Hapax, orders: Vec<String>) {
+    for order in orders {
+        let once = hapax.once("bench", format!("order:{order}")).input(&Charge { order: &order, cents: 500 });
+        let done = once.retention(RETENTION).run(|_cx| async move { charged(&order, 500) }).await;
+        black_box(done).expect("the store has no faults");
+    }
+}
+
+#[idempotent(key = "order:{order}", scope = "bench", retention = "1ms", engine = hapax)]
+async fn charge(hapax: &Hapax, order: String, cents: u64) -> Result<u64, std::io::Error> {
+    charged(&order, cents)
+}
+
+async fn by_macro_round(hapax: Hapax, orders: Vec<String>) {
+    for order in orders {
+        black_box(charge(&hapax, order, 500).await).expect("the store has no faults");
+    }
+}
+
+fn charged(order: &str, cents: u64) -> Result<u64, std::io::Error> {
+    black_box(order);
+    Ok(cents)
 }
 
 /// The same total of calls, by two tasks.

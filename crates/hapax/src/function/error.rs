@@ -73,6 +73,12 @@ pub enum OnceError<E> {
     /// This process is shutting down. Nothing ran.
     #[error("this process is shutting down")]
     Draining,
+    /// A function with `#[idempotent]` names no [`Hapax`](crate::Hapax), and none is registered. Nothing ran. Call
+    /// [`Hapax::set_global`](crate::Hapax::set_global) at start-up, or write `#[idempotent(engine = …)]`.
+    #[error(
+        "no default Hapax is registered: call `Hapax::set_global` at start-up, or write `#[idempotent(engine = ...)]`"
+    )]
+    NoGlobal,
     /// The store could not take the claim. Nothing ran.
     #[error("the store could not take the claim")]
     Store(#[source] StoreError),

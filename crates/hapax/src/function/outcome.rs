@@ -110,7 +110,7 @@ impl<T, E: Display> IntoOutcome for Result<T, Fail<E>> {
     }
 }
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed {}
     impl<T, E> Sealed for Result<T, E> {}
 }

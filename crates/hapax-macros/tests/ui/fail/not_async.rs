@@ -1,0 +1,6 @@
+#[hapax::idempotent]
+fn charge(id: u32) -> u32 {
+    id
+}
+
+fn main() {}
