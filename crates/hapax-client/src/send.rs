@@ -84,7 +84,9 @@ impl Sending<'_> {
                     observe::attempt_follows(self.attempts, reason, pause);
                     tokio::time::sleep(pause).await;
                 }
-                Err(limit) if again == Again::Poll => return Err(self.in_progress(limit)),
+                Err(limit) if again == Again::Poll && limit != Limit::Lifetime => {
+                    return Err(self.in_progress(limit));
+                }
                 Err(limit) => return Err(self.stopped(limit, last)),
             }
         }

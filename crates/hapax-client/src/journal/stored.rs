@@ -58,15 +58,12 @@ impl StoredCall {
         let mut url = plan.head.url().clone();
         // Only a URL that cannot have credentials refuses to lose them.
         let _ = url.set_password(None).and_then(|()| url.set_username(""));
-        let mut headers = plan.head.headers().clone();
         let key_field = plan.settings.key_field.clone();
-        let secret: Vec<HeaderName> = headers
-            .iter()
-            .filter(|(name, value)| is_secret(name, value, &key_field))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in secret {
-            headers.remove(name);
+        let mut headers = HeaderMap::new();
+        for (name, value) in plan.head.headers() {
+            if !is_secret(name, value, &key_field) {
+                headers.append(name.clone(), value.clone());
+            }
         }
         let since_epoch = plan.made_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
@@ -120,13 +117,13 @@ impl StoredCall {
         })
     }
 
-    /// The same request again. Limits of the call are those of the client, its lifetime its own.
+    /// The same request again. Its limits are those of the client, its lifetime is the shorter of both.
     pub(crate) fn plan(&self, http: &reqwest::Client, settings: &Settings) -> Result<Plan, Error> {
         let request = http.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         let head = request.build().map_err(|fault| Error::request(fault.without_url()))?;
         Ok(Plan {
             settings: Settings {
-                lifetime: Duration::from_millis(self.lifetime_ms),
+                lifetime: settings.lifetime.min(Duration::from_millis(self.lifetime_ms)),
                 key_field: self.key_field.clone(),
                 ..settings.clone()
             },
