@@ -6,6 +6,7 @@ mod bodies;
 mod errors;
 mod journal;
 mod keys;
+mod layer;
 mod lifetime;
 mod limits;
 mod middleware;
