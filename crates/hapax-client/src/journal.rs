@@ -4,6 +4,7 @@
 //! end only means that the call is made again with its key and gets the recorded answer. Calls that begin at the same time
 //! share one fsync.
 
+mod entry;
 mod error;
 mod frame;
 mod log;
@@ -20,10 +21,11 @@ use http::Method;
 use parking_lot::Mutex;
 use tokio::task;
 
-use crate::error::{Error, Limit, MismatchFoundBy, UncertainCause};
+use crate::error::{Error, MismatchFoundBy};
 use crate::plan::Plan;
 use crate::response::Response;
 
+pub(crate) use self::entry::Entry;
 pub use self::error::JournalError;
 use self::frame::Event;
 use self::log::Log;
@@ -241,68 +243,6 @@ impl LiveCall {
             _ => OpenCallState::Open,
         };
         self.stored.listed(id, state)
-    }
-}
-
-/// A call of this process in the journal. Dropped without its end, the call stays open.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    journal: Journal,
-    id: u64,
-}
-
-impl Entry {
-    /// Records the end of the call. A failure to write it is logged only: the call has its answer, and is made again later
-    /// with the same key.
-    pub(crate) async fn end(self, result: &Result<Response, Error>) {
-        let (shared, id, end) = (Arc::clone(&self.journal.shared), self.id, end(result));
-        let written = blocking(move || {
-            let mut state = shared.state.lock();
-            match end {
-                End::Open => Ok(()),
-                End::Closed => state.close(id).map(|_frame| ()),
-                End::Uncertain => {
-                    let Some(call) = state.calls.get_mut(&id) else { return Ok(()) };
-                    call.is_uncertain = true;
-                    state.append(&Event::Uncertain { id }, &[])
-                }
-            }
-        });
-        if let Err(error) = written.await {
-            tracing::warn!(%error, "the end of a call was not recorded; it will be made again");
-        }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        if let Some(call) = self.journal.shared.state.lock().calls.get_mut(&self.id) {
-            call.running -= 1;
-        }
-    }
-}
-
-/// What the end of a call means for its entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    /// It has a final answer, or a definite refusal.
-    Closed,
-    /// It is not sent again by itself.
-    Uncertain,
-    /// It is resumed.
-    Open,
-}
-
-fn end(result: &Result<Response, Error>) -> End {
-    match result {
-        Err(Error::Uncertain { cause: UncertainCause::Server | UncertainCause::Lifetime, .. })
-        | Err(Error::Exhausted { limit: Limit::Told, .. }) => End::Uncertain,
-        // The record is gone, and an attempt of another process may have been the one that it was about.
-        Err(Error::Refused { problem, .. }) if problem.code() == "key-expired" => End::Uncertain,
-        Err(
-            Error::Uncertain { .. } | Error::Exhausted { .. } | Error::InProgress { .. } | Error::Journal(_),
-        ) => End::Open,
-        _ => End::Closed,
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! A key is recorded as its hash, a body never.
 
-use std::borrow::Cow;
+use std::time::Duration;
 
 use hapax_core::Key;
 use http::Method;
 use reqwest::Url;
 use tracing::Span;
 
-use crate::error::{Error, Last};
+use crate::error::Error;
 use crate::response::Response;
 
 /// Counter: logical calls by `outcome` (`answered`, `replayed`, `uncertain`, `refused`, `mismatch`, `in_progress`,
@@ -38,8 +38,8 @@ pub(crate) fn attempt_began(attempt: u32) {
 }
 
 /// An attempt is followed by another.
-pub(crate) fn attempt_follows(attempt: u32, reason: Cow<'static, str>, pause: std::time::Duration) {
-    tracing::info!(attempt, %reason, pause_ms = pause.as_millis() as u64, "the attempt will be repeated");
+pub(crate) fn attempt_follows(attempt: u32, reason: &'static str, pause: Duration) {
+    tracing::info!(attempt, reason, pause_ms = pause.as_millis() as u64, "the attempt will be repeated");
     metrics::counter!(RETRIES, "reason" => reason).increment(1);
 }
 
@@ -51,7 +51,6 @@ pub(crate) fn call_ended(result: &Result<Response, Error>) {
         Ok(response) => {
             tracing::debug!(outcome, status = response.status().as_u16(), attempts = response.attempts());
         }
-        Err(Error::Exhausted { last, .. }) if matches!(**last, Last::Nothing) => tracing::debug!(outcome),
         Err(_) => tracing::debug!(outcome, "the call ended without a final answer"),
     }
 }

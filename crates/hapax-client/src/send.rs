@@ -3,7 +3,6 @@
 mod attempt;
 mod redirect;
 
-use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
@@ -128,10 +127,10 @@ impl Sending<'_> {
         match verdict {
             Verdict::Final => Ok(Judged::Final(response)),
             Verdict::Retry { after } => {
-                Ok(Judged::Repeat { again: Again::Retry, after, reason: "status".into(), response })
+                Ok(Judged::Repeat { again: Again::Retry, after, reason: "status", response })
             }
             Verdict::InProgress { after } => {
-                Ok(Judged::Repeat { again: Again::Poll, after, reason: "in_progress".into(), response })
+                Ok(Judged::Repeat { again: Again::Poll, after, reason: "in_progress", response })
             }
             Verdict::ToldToStop if is_running => Err(self.in_progress(Limit::Told)),
             Verdict::ToldToStop => Err(self.stopped(Limit::Told, Last::Response(response))),
@@ -149,12 +148,12 @@ impl Sending<'_> {
     }
 
     /// Notes what the server may have received, and names the failure.
-    fn judge_failure(&mut self, failure: &Failure) -> Cow<'static, str> {
+    fn judge_failure(&mut self, failure: &Failure) -> &'static str {
         if failure.may_have_been_received() {
             self.sent = Sent::Unanswered;
         }
         tracing::debug!(attempt = self.attempts, error = %failure.source, "the attempt failed");
-        failure.reason().into()
+        failure.reason()
     }
 
     fn time_left(&self) -> Duration {
@@ -198,5 +197,5 @@ impl Sending<'_> {
 /// What an answer means for the call.
 enum Judged {
     Final(Response),
-    Repeat { again: Again, after: Option<Duration>, reason: Cow<'static, str>, response: Response },
+    Repeat { again: Again, after: Option<Duration>, reason: &'static str, response: Response },
 }

@@ -220,3 +220,6 @@ fn create_private(directory: &Path) -> io::Result<()> {
 fn failed(operation: &'static str, path: &Path, source: io::Error) -> JournalError {
     JournalError::Io { operation, path: path.to_owned(), source }
 }
+
+#[cfg(test)]
+mod tests;

@@ -322,3 +322,13 @@ async fn only_the_owner_reads_the_files() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
 }
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_refused_before_it_is_sent() {
+    let directory = TempDir::new().unwrap();
+    let (client, server) = (open(directory.path()), Server::with([status(200)]).await);
+    let error = client.post(server.url("/")).body(vec![0; 65 << 20]).send().await.unwrap_err();
+    assert!(matches!(error, Error::Journal(JournalError::TooLarge { .. })), "{error:?}");
+    assert_eq!((server.count(), client.open_calls().len()), (0, 0));
+    client.post(server.url("/")).body("book").send().await.unwrap();
+}
