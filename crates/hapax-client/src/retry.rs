@@ -154,11 +154,12 @@ pub(crate) fn next(
     }
     let jittered = situation.policy.pause(situation.earlier, situation.random);
     let pause = match (again, after) {
-        // The server says when the response may be there; one caller asks.
-        (Again::Poll, Some(after)) => after,
+        // The server says when the response may be there; one caller asks. No wait at all would be a busy loop.
+        (Again::Poll, Some(after)) if !after.is_zero() => after,
+        (Again::Poll, _) => jittered,
         // All callers of a failed server get the same time: jitter keeps them apart.
         (Again::Retry, Some(after)) => after.saturating_add(jittered),
-        (_, None) => jittered,
+        (Again::Retry, None) => jittered,
     };
     if pause < situation.time_left.min(situation.lifetime_left) {
         return Ok(pause);

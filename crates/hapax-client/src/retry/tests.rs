@@ -160,6 +160,17 @@ fn c_03_a_retry_waits_for_the_server_and_the_jitter() {
 }
 
 #[test]
+fn c_03_a_wait_of_zero_is_no_busy_loop() {
+    let policy = POLICY();
+    for after in [None, Some(Duration::ZERO)] {
+        let polls = (0..3).map(|earlier| {
+            whole(next(Again::Poll, after, &Situation { earlier, ..situation(&policy) })).unwrap()
+        });
+        assert!(polls.eq([1, 2, 4]), "{after:?}");
+    }
+}
+
+#[test]
 fn c_03_a_wait_past_the_deadline_ends_the_call_at_once() {
     let policy = POLICY();
     for again in [Again::Retry, Again::Poll] {

@@ -56,6 +56,19 @@ async fn c_04_lost_answers_end_as_an_unknown_outcome_with_the_key() {
 }
 
 #[tokio::test]
+async fn c_04_a_failure_that_may_hide_an_effect_is_no_proof_against_it() {
+    for (first, is_unknown) in [(status(500), true), (problem(503, "store-unavailable", &[]), false)] {
+        let server = Server::that_ends([first]).await;
+        let error = client().post(server.url("/")).send().await.unwrap_err();
+        match error {
+            Error::Uncertain { cause: UncertainCause::Transport, attempts: 3, .. } => assert!(is_unknown),
+            Error::Exhausted { attempts: 3, .. } => assert!(!is_unknown),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn messages_contain_no_key_and_no_body() {
     for script in [
         vec![problem(409, "uncertain", &[])],

@@ -1,7 +1,11 @@
 //! The same rules inside of a client of `reqwest_middleware`.
 
+use std::io;
+
 use hapax_client::{Error, Key, Limit};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Next};
 
 use crate::server::{Server, Step, answer, builder, problem, status};
 
@@ -45,4 +49,24 @@ async fn c_02_a_middleware_ends_with_the_typed_error() {
     let body = reqwest::Body::wrap(http_body_util::Full::new(bytes::Bytes::from_static(b"x")));
     let error = inner(client().post(server.url("/")).body(body).send().await.unwrap_err());
     assert!(matches!(error, Error::Exhausted { limit: Limit::OneShotBody, .. }), "{error}");
+}
+
+type Answer<'a> = std::pin::Pin<Box<dyn Future<Output = reqwest_middleware::Result<Response>> + Send + 'a>>;
+
+/// Loses every answer.
+fn lossy<'a>(request: Request, extensions: &'a mut Extensions, next: Next<'a>) -> Answer<'a> {
+    Box::pin(async move {
+        next.run(request, extensions).await?;
+        Err(reqwest_middleware::Error::middleware(io::Error::other("lost")))
+    })
+}
+
+#[tokio::test]
+async fn c_04_a_failure_of_another_middleware_may_hide_an_effect() {
+    let server = Server::with([status(200), status(200), status(200)]).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = ClientBuilder::new(http).with(builder().build_middleware()).with(lossy).build();
+    let error = inner(client.post(server.url("/")).send().await.unwrap_err());
+    assert!(matches!(error, Error::Uncertain { key: Some(_), attempts: 3, .. }), "{error}");
+    assert!(server.seen().iter().all(|request| request.key() == server.seen()[0].key()));
 }

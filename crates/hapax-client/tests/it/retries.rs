@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hapax_client::{Error, Last, Limit, RetryPolicy, UncertainCause};
+use hapax_client::{Error, Last, Limit, UncertainCause};
 
-use crate::server::{Server, Step, answer, client, cut, problem, refusing_url, status};
+use crate::server::{Server, Step, answer, client, cut, problem, quick, refusing_url, status};
 
 #[tokio::test]
 async fn c_02_lost_requests_and_answers_are_retried() {
@@ -59,7 +59,7 @@ async fn c_02_a_cut_off_refusal_is_not_sent_again() {
 async fn c_02_an_operation_in_progress_is_waited_for_beyond_the_retries() {
     let running = std::iter::repeat_n(problem(409, "in-progress", &[("retry-after", "0")]), 7);
     let server = Server::with(running.chain([status(201)])).await;
-    let call = client().post(server.url("/")).retry(RetryPolicy::never());
+    let call = client().post(server.url("/")).retry(quick().retries_max(0));
     assert_eq!(call.send().await.unwrap().attempts(), 8);
 }
 

@@ -1,6 +1,5 @@
 //! [`Server`]: takes one request for each connection and does with it what the next [`Step`] of its script says.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,13 +75,32 @@ pub(crate) struct Server {
 impl Server {
     /// A server with a script. A connection beyond it gets status 599.
     pub(crate) async fn with(script: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(script, std::iter::repeat(status(599))).await
+    }
+
+    /// A server that takes no connection after those of its script.
+    pub(crate) async fn that_ends(script: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(script, std::iter::empty()).await
+    }
+
+    async fn start(
+        script: impl IntoIterator<Item = Step>,
+        rest: impl Iterator<Item = Step> + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (mut script, log): (VecDeque<Step>, _) = (script.into_iter().collect(), Arc::clone(&seen));
+        let script: Vec<Step> = script.into_iter().collect();
+        let log = Arc::clone(&seen);
         tokio::spawn(async move {
-            while let Ok((connection, _)) = listener.accept().await {
-                let step = script.pop_front().unwrap_or_else(|| status(599));
+            let mut steps = script.into_iter().chain(rest).peekable();
+            let mut listener = Some(listener);
+            while let Some(step) = steps.next() {
+                let Ok((connection, _)) = listener.as_ref().unwrap().accept().await else { return };
+                if steps.peek().is_none() {
+                    // Before the last answer, so that the client finds it closed.
+                    listener.take();
+                }
                 tokio::spawn(serve(connection, step, Arc::clone(&log)));
             }
         });
