@@ -129,6 +129,12 @@ pub(crate) const BENCHES: &[Entry] = &[
         ],
     },
     Entry {
+        name: "client",
+        about: "microseconds that hapax-client adds to a POST of bare reqwest on the loopback interface (--rounds N)",
+        programs: &[Program::new(E2E, "bench_client", &[])],
+        goals: &["client-added-us"],
+    },
+    Entry {
         name: "sidecar",
         about: "hapax serve on the file store against nginx; its size, start and memory (--rounds N)",
         programs: &[

@@ -1,0 +1,259 @@
+//! [`Journal`]: the calls without a final answer, on disk, so that a restarted process continues them with the same keys.
+//!
+//! An append-only log in a directory with one owner. A call is synced before its first attempt; its end is not, since a lost
+//! end only means that the call is made again with its key and gets the recorded answer. Calls that begin at the same time
+//! share one fsync.
+
+mod entry;
+mod error;
+mod frame;
+mod log;
+mod recover;
+mod stored;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hapax_core::Key;
+use http::Method;
+use parking_lot::Mutex;
+use tokio::task;
+
+use crate::error::{Error, MismatchFoundBy};
+use crate::plan::Plan;
+use crate::response::Response;
+
+pub(crate) use self::entry::Entry;
+pub use self::error::JournalError;
+use self::frame::Event;
+use self::log::Log;
+pub(crate) use self::stored::StoredCall;
+
+/// A log below this size is not rewritten.
+const REWRITE_MIN: u64 = 1 << 20;
+/// How many times larger than its open calls a log may be.
+const REWRITE_FACTOR: u64 = 4;
+
+/// A journal, open in this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<JournalState>,
+    /// Held while a sync runs, so that the calls that wait for it share the next one.
+    syncing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct JournalState {
+    log: Log,
+    calls: BTreeMap<u64, LiveCall>,
+    next_id: u64,
+    /// Frames appended since the journal was opened, and those of them that are on disk.
+    appended: u64,
+    synced: u64,
+}
+
+#[derive(Debug)]
+struct LiveCall {
+    stored: StoredCall,
+    is_uncertain: bool,
+    /// Futures of this process that make the call.
+    running: u32,
+}
+
+/// A call without a final answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenCall {
+    id: u64,
+    /// Its key.
+    pub key: Key,
+    /// The method of its request.
+    pub method: Method,
+    /// The URL of its request, without credentials.
+    pub url: String,
+    /// When its key was made.
+    pub key_made_at: SystemTime,
+    /// Whether it runs, waits or is uncertain.
+    pub state: OpenCallState,
+}
+
+/// The state of an open call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum OpenCallState {
+    /// This process makes it at the moment.
+    Running,
+    /// [`Client::resume`](crate::Client::resume) continues it.
+    Open,
+    /// It is not sent again: a person must find out what happened. A call with its key, method and URL continues it.
+    Uncertain,
+}
+
+/// A call that was continued, and how it ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// The call.
+    pub call: OpenCall,
+    /// Its end.
+    pub result: Result<Response, Error>,
+}
+
+impl Journal {
+    /// Opens the journal in a directory, and creates it where there is none.
+    pub(crate) fn open(directory: PathBuf) -> Result<Self, JournalError> {
+        let (log, recovered) = Log::open(directory)?;
+        let next_id = recovered.last_key_value().map_or(0, |(id, _)| id + 1);
+        let live = |(stored, is_uncertain)| LiveCall { stored, is_uncertain, running: 0 };
+        let calls = recovered.into_iter().map(|(id, call)| (id, live(call))).collect();
+        let state = JournalState { log, calls, next_id, appended: 0, synced: 0 };
+        let shared = Shared { state: Mutex::new(state), syncing: tokio::sync::Mutex::new(()) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub(crate) fn open_calls(&self) -> Vec<OpenCall> {
+        let state = self.shared.state.lock();
+        state.calls.iter().map(|(id, call)| call.listed(*id)).collect()
+    }
+
+    /// Records a call before its first attempt. A call that is recorded already is continued, with the age of its key.
+    pub(crate) async fn begin(&self, plan: &mut Plan) -> Result<Entry, Error> {
+        let stored = StoredCall::of(plan).map_err(Error::Journal)?;
+        if let Some(entry) = self.begun_earlier(&stored, plan)? {
+            return Ok(entry);
+        }
+        let journal = self.clone();
+        // Made inside of the task: where the caller is dropped, so is the entry, and the call does not count as running.
+        let append = move || {
+            let mut state = journal.shared.state.lock();
+            let id = state.next_id;
+            state.append(&Event::Opened { id, call: stored.head() }, stored.body())?;
+            state.next_id += 1;
+            state.calls.insert(id, LiveCall { stored, is_uncertain: false, running: 1 });
+            let frame = state.appended;
+            drop(state);
+            Ok((Entry { journal, id }, frame))
+        };
+        let (entry, frame) = blocking(append).await.map_err(Error::Journal)?;
+        if let Err(error) = self.sync_through(frame).await {
+            self.shared.state.lock().calls.remove(&entry.id);
+            return Err(Error::Journal(error));
+        }
+        Ok(entry)
+    }
+
+    fn begun_earlier(&self, stored: &StoredCall, plan: &mut Plan) -> Result<Option<Entry>, Error> {
+        let mut state = self.shared.state.lock();
+        let mut same = state.calls.iter_mut().filter(|(_, call)| call.stored.is_same_operation(stored));
+        let Some((id, call)) = same.next() else { return Ok(None) };
+        if call.stored.body() != stored.body() {
+            return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
+        }
+        plan.made_at = plan.made_at.min(call.stored.key_made_at());
+        call.running += 1;
+        Ok(Some(Entry { journal: self.clone(), id: *id }))
+    }
+
+    /// Takes an open call that neither runs nor is uncertain.
+    pub(crate) fn continue_call(&self, call: &OpenCall) -> Option<(Entry, StoredCall)> {
+        let mut state = self.shared.state.lock();
+        let live = state.calls.get_mut(&call.id)?;
+        if live.running > 0 || live.is_uncertain {
+            return None;
+        }
+        live.running = 1;
+        Some((Entry { journal: self.clone(), id: call.id }, live.stored.clone()))
+    }
+
+    /// Removes a call, durably.
+    pub(crate) async fn forget(&self, call: &OpenCall) -> Result<(), JournalError> {
+        let (shared, id) = (Arc::clone(&self.shared), call.id);
+        let frame = blocking(move || shared.state.lock().close(id)).await?;
+        self.sync_through(frame).await
+    }
+
+    /// Waits until a frame is on disk. One sync serves all that wait for it.
+    async fn sync_through(&self, frame: u64) -> Result<(), JournalError> {
+        let _turn = self.shared.syncing.lock().await;
+        if self.shared.state.lock().synced >= frame {
+            return Ok(());
+        }
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            let (sync, appended) = {
+                let state = shared.state.lock();
+                (state.log.sync(), state.appended)
+            };
+            let synced = sync.run();
+            let mut state = shared.state.lock();
+            state.log.synced(sync, &synced);
+            synced?;
+            state.synced = state.synced.max(appended);
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl JournalState {
+    fn append(&mut self, event: &Event, body: &[u8]) -> Result<(), JournalError> {
+        self.log.append(event, body)?;
+        self.appended += 1;
+        Ok(())
+    }
+
+    /// Removes a call, and returns the number of the frame that says so.
+    fn close(&mut self, id: u64) -> Result<u64, JournalError> {
+        if self.calls.contains_key(&id) {
+            self.append(&Event::Closed { id }, &[])?;
+            self.calls.remove(&id);
+            self.rewrite_if_large()?;
+        }
+        Ok(self.appended)
+    }
+
+    fn rewrite_if_large(&mut self) -> Result<(), JournalError> {
+        let size = self.log.size();
+        if size < REWRITE_MIN {
+            return Ok(());
+        }
+        let live: u64 = self.calls.values().map(|call| call.stored.size()).sum();
+        if size / REWRITE_FACTOR < live {
+            return Ok(());
+        }
+        let calls = self.calls.iter().map(|(id, call)| (*id, &call.stored, call.is_uncertain));
+        self.log.rewrite(calls)?;
+        self.synced = self.appended;
+        Ok(())
+    }
+}
+
+impl LiveCall {
+    fn listed(&self, id: u64) -> OpenCall {
+        let state = match self {
+            Self { running: 1.., .. } => OpenCallState::Running,
+            Self { is_uncertain: true, .. } => OpenCallState::Uncertain,
+            _ => OpenCallState::Open,
+        };
+        self.stored.listed(id, state)
+    }
+}
+
+/// Runs file operations where they block no other task.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
+) -> Result<T, JournalError> {
+    task::spawn_blocking(work).await.unwrap_or(Err(JournalError::Stopped))
+}
+
+/// A duration as whole milliseconds.
+fn as_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,52 @@
+use tempfile::TempDir;
+
+use super::*;
+use crate::journal::stored::tests::stored;
+
+fn open() -> (TempDir, Log) {
+    let directory = TempDir::new().unwrap();
+    let (log, calls) = Log::open(directory.path().to_owned()).unwrap();
+    assert!(calls.is_empty());
+    (directory, log)
+}
+
+fn append(log: &mut Log) -> Result<(), JournalError> {
+    let call = stored("a", b"book");
+    log.append(&Event::Opened { id: 1, call: call.head() }, call.body())
+}
+
+#[test]
+fn a_log_that_cannot_be_written_takes_no_more() {
+    let (directory, mut log) = open();
+    log.file = Arc::new(File::open(directory.path().join(LOG)).unwrap());
+    assert!(matches!(append(&mut log), Err(JournalError::Io { operation: "write", .. })));
+    assert!(matches!(append(&mut log), Err(JournalError::Stopped)));
+}
+
+#[test]
+fn a_failed_sync_removes_what_was_not_synced_and_stops_the_log() {
+    let (directory, mut log) = open();
+    append(&mut log).unwrap();
+    let sync = log.sync();
+    let result = sync.run();
+    log.synced(sync, &result);
+    let size = log.size();
+
+    append(&mut log).unwrap();
+    let sync = log.sync();
+    log.synced(sync, &Err(JournalError::Stopped));
+    assert_eq!(fs::metadata(directory.path().join(LOG)).unwrap().len(), size);
+    assert!(matches!(append(&mut log), Err(JournalError::Stopped)));
+}
+
+#[test]
+fn a_sync_from_before_a_rewrite_says_nothing_about_the_new_file() {
+    let (_directory, mut log) = open();
+    append(&mut log).unwrap();
+    let sync = log.sync();
+    log.rewrite(std::iter::empty()).unwrap();
+    log.synced(sync.clone(), &Ok(()));
+    assert_eq!(log.synced_size, START as u64);
+    log.synced(sync, &Err(JournalError::Stopped));
+    append(&mut log).unwrap();
+}
