@@ -5,6 +5,7 @@
 
 #[cfg(feature = "macros")]
 pub(crate) mod attribute;
+mod codec;
 mod error;
 mod outcome;
 
@@ -16,6 +17,7 @@ use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Rec
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use self::codec::{Codec, Json};
 pub use self::error::{OnceError, StoredError};
 pub use self::outcome::{Fail, IntoOutcome};
 use self::outcome::{FailureKind, RunFailure};
@@ -137,7 +139,7 @@ impl Once {
     /// Checks whether the operation happened when its record is uncertain, before the caller is refused.
     pub fn reconcile<T, A, F>(mut self, ask: A) -> Self
     where
-        T: Serialize + Send + 'static,
+        T: Serialize + DeserializeOwned + Send + 'static,
         A: Fn(Question) -> F + Send + Sync + 'static,
         F: Future<Output = Reconciled<T>> + Send + 'static,
     {
@@ -145,7 +147,7 @@ impl Once {
             let reconciled = ask(question);
             Box::pin(async move {
                 match reconciled.await {
-                    Reconciled::Applied(value) => Reconciled::Applied(encode(&value)),
+                    Reconciled::Applied(value) => Reconciled::Applied(encode(&Json, &value)),
                     Reconciled::NotApplied => Reconciled::NotApplied,
                     Reconciled::Unknown => Reconciled::Unknown,
                 }
@@ -169,31 +171,49 @@ impl Once {
         F: Future + Send + 'static,
         F::Output: IntoOutcome<Value = T, Error = E>,
     {
+        self.run_with(Json, work).await
+    }
+
+    /// As [`run`](Self::run), with results recorded in the form of `codec`.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with<T, E, C, W, F>(self, codec: C, work: W) -> Result<Done<T>, OnceError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+        C: Codec<T>,
+        W: FnOnce(Context) -> F + Send + 'static,
+        F: Future + Send + 'static,
+        F::Output: IntoOutcome<Value = T, Error = E>,
+    {
         let scope = self.scope.clone();
-        let result = self.claim_and_run(work).await;
+        let result = self.claim_and_run(Arc::new(codec), work).await;
         observe::request(SURFACE, scope.operation(), counted_as(&result));
         result
     }
 
-    async fn claim_and_run<T, E, W, F>(self, work: W) -> Result<Done<T>, OnceError<E>>
+    async fn claim_and_run<T, E, C, W, F>(self, codec: Arc<C>, work: W) -> Result<Done<T>, OnceError<E>>
     where
-        T: Serialize + DeserializeOwned + Send + 'static,
+        T: Send + 'static,
         E: Send + 'static,
+        C: Codec<T>,
         W: FnOnce(Context) -> F + Send + 'static,
         F: Future + Send + 'static,
         F::Output: IntoOutcome<Value = T, Error = E>,
     {
         let hapax = self.hapax.clone();
         let permit = match hapax.engine.claim(self.operation()?).await? {
-            Claimed::Replay(recorded) => return decode(&recorded),
+            Claimed::Replay(recorded) => return decode(&*codec, &recorded),
             Claimed::Run(permit) => permit,
         };
-        let work = move |context| async move { ended(work(context).await.into_result()) };
+        let encoder = codec.clone();
+        let work = move |context| async move { ended(&*encoder, work(context).await.into_result()) };
         match permit.run(work).await? {
             Execution::Ran { value, recorded } => {
                 value.map(|value| Done { value, replayed: false, recorded }).map_err(OnceError::Failed)
             }
-            Execution::Replayed(recorded) => decode(&recorded),
+            Execution::Replayed(recorded) => decode(&*codec, &recorded),
         }
     }
 
@@ -212,9 +232,9 @@ fn fingerprint(input: &(impl Serialize + ?Sized)) -> Result<Fingerprint, serde_j
 }
 
 /// How the record ends after the work returned.
-fn ended<T: Serialize, E>(result: Result<T, RunFailure<E>>) -> Ended<Result<T, E>> {
+fn ended<T, E>(codec: &impl Codec<T>, result: Result<T, RunFailure<E>>) -> Ended<Result<T, E>> {
     match result {
-        Ok(value) => Ended { finish: Finish::Pin(encode(&value)), value: Ok(value) },
+        Ok(value) => Ended { finish: Finish::Pin(encode(codec, &value)), value: Ok(value) },
         Err(RunFailure { error, kind, stored }) => {
             let finish = match kind {
                 FailureKind::Retry => Finish::Release(Some(stored.encode())),
@@ -226,21 +246,21 @@ fn ended<T: Serialize, E>(result: Result<T, RunFailure<E>>) -> Ended<Result<T, E
     }
 }
 
-/// A value that JSON cannot represent was produced all the same: it is recorded as not kept, and the work never runs
-/// again.
-fn encode(value: &impl Serialize) -> Recorded {
-    match serde_json::to_vec(value) {
-        Ok(json) => Recorded::new(Class::Success, Format::FUNCTION, json),
+/// A value that cannot be written was produced all the same: it is recorded as not kept, and the work never runs again.
+fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
+    match codec.encode(value) {
+        Ok(bytes) => Recorded::new(Class::Success, C::FORMAT, bytes),
         Err(error) => {
-            tracing::error!(%error, "a result cannot be written as JSON and is not recorded; retries are refused as not available");
-            not_kept(&Recorded::new(Class::Success, Format::FUNCTION, Vec::new()))
+            tracing::error!(%error, "a result cannot be encoded and is not recorded; retries are refused as not available");
+            not_kept(&Recorded::new(Class::Success, C::FORMAT, Vec::new()))
         }
     }
 }
 
-fn decode<T: DeserializeOwned, E>(recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
+fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
     match (recorded.format, recorded.class) {
-        (Format::FUNCTION, Class::Success) => serde_json::from_slice(&recorded.payload)
+        (format, Class::Success) if format == C::FORMAT => codec
+            .decode(&recorded.payload)
             .map(|value| Done { value, replayed: true, recorded: true })
             .map_err(|error| OnceError::ResultUnavailable { source: Some(error) }),
         (Format::FUNCTION | Format::OPERATOR, Class::Error) => {

@@ -50,7 +50,7 @@ pub enum OnceError<E> {
     #[error("the operation ran before, its result is not available")]
     ResultUnavailable {
         /// Why the stored result cannot be read, if one was kept.
-        source: Option<serde_json::Error>,
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The caller's deadline passed. If the work has begun it continues, and its result will be recorded: retry for it.
     #[error("no answer within the deadline, the operation may go on, see record {id}")]

@@ -80,6 +80,13 @@ pub(super) enum FailureKind {
     Unknown,
 }
 
+impl<E> RunFailure<E> {
+    #[doc(hidden)]
+    pub fn into_error(self) -> E {
+        self.error
+    }
+}
+
 impl<E: Display> RunFailure<E> {
     fn new(error: E, kind: FailureKind, data: Option<serde_json::Value>) -> Self {
         let stored = StoredError { message: error.to_string(), data };

@@ -15,6 +15,7 @@ mod memory;
 mod observe;
 mod reconcile;
 mod recording;
+mod service;
 mod wait;
 mod watched;
 mod world;

@@ -1,0 +1,44 @@
+//! [`Codec`]: how results become bytes.
+
+use hapax_core::Format;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// An error of any type.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How results of the type `T` are recorded: [`Json`], or an own form for types without serde, such as messages of
+/// protocol buffers.
+pub trait Codec<T>: Send + Sync + 'static {
+    /// The format under which results are recorded. Own formats have numbers from 128 on. A record of another format is
+    /// refused as not available.
+    const FORMAT: Format;
+
+    /// The value as bytes.
+    ///
+    /// # Errors
+    /// When the value cannot be written. The work has run then: the record says so, without its result.
+    fn encode(&self, value: &T) -> Result<Vec<u8>, BoxError>;
+
+    /// The value of these bytes.
+    ///
+    /// # Errors
+    /// When the bytes are no value of this type. Nothing runs then.
+    fn decode(&self, bytes: &[u8]) -> Result<T, BoxError>;
+}
+
+/// Results as JSON. [`Once::run`](crate::Once::run) uses it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl<T: Serialize + DeserializeOwned> Codec<T> for Json {
+    const FORMAT: Format = Format::FUNCTION;
+
+    fn encode(&self, value: &T) -> Result<Vec<u8>, BoxError> {
+        Ok(serde_json::to_vec(value)?)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<T, BoxError> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}
