@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(18);
 /// The retention of records at many APIs, and of Hapax.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// A UUID with hyphens. Keys of other lengths may only look as if they began with a time.
+/// A UUID with hyphens. The other format with a time, ULID, is also that of any number of 26 digits.
 const UUID_LENGTH: usize = 36;
 
 /// What all calls of a client share.

@@ -72,3 +72,13 @@ async fn a_streamed_response_is_handed_out_at_once() {
     let response = client().post(server.url("/")).send().await.unwrap();
     assert_eq!(response.attempts(), 1);
 }
+
+#[tokio::test]
+async fn the_rest_of_a_long_response_is_not_waited_for() {
+    let begun = "x".repeat(2 << 20);
+    let server =
+        Server::with([Step::Send(format!("HTTP/1.1 200 X\r\ncontent-length: 9999999\r\n\r\n{begun}"))]).await;
+    let response = client().post(server.url("/")).send().await.unwrap();
+    assert_eq!(response.attempts(), 1);
+    assert!(matches!(response.bytes().await, Err(Error::Decode { .. })));
+}

@@ -190,6 +190,22 @@ async fn c_01_a_repeated_key_continues_its_call_with_the_same_body_only() {
 }
 
 #[tokio::test]
+async fn c_04_a_repeated_key_keeps_its_age() {
+    let directory = TempDir::new().unwrap();
+    let day = Duration::from_secs(24 * 3600);
+    let patient = builder().lifetime(day * 30).journal(format!("file:{}", directory.path().display()));
+    let url = refusing_url().await;
+    let call = patient.build().unwrap().post(&url).key(key("a")).key_made_at(SystemTime::now() - day * 2);
+    assert!(matches!(call.send().await, Err(Error::Exhausted { .. })));
+
+    let error = open(directory.path()).post(&url).key(key("a")).send().await.unwrap_err();
+    assert!(
+        matches!(error, Error::Uncertain { cause: UncertainCause::Lifetime, attempts: 0, .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_journal_has_one_owner() {
     let directory = TempDir::new().unwrap();
     let client = open(directory.path());
