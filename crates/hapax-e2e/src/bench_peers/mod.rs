@@ -3,12 +3,13 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `catalogue.rs` | the peers |
-//! | `install.rs` | their installation and their versions |
-//! | `server.rs` | their processes, on the cores of the machine |
+//! | `install.rs`, `versions.rs` | their installation and their versions |
+//! | `server.rs`, `proxy.rs`, `valkey.rs` | their processes, on the cores of the machine |
 //! | `measure.rs` | rounds of load, and the figures made of them |
 //! | `function.rs` | the peer that is a function |
 //! | `probe.rs` | executions and answers under duplicates, hang-ups and crashes |
-//! | `report.rs`, `page.md`, `chart.rs` | tables, the page of the documentation and its charts |
+//! | `report.rs`, `table.rs` | what a run found, as tables |
+//! | `page.rs`, `page.md`, `chart.rs` | the page of the documentation and its charts |
 //!
 //! The services are in `peers/` of this package: one program each, all with the same endpoint. A peer that cannot be
 //! installed or fails is listed with the reason.
@@ -19,9 +20,14 @@ mod chart;
 mod function;
 mod install;
 mod measure;
+mod page;
 mod probe;
+mod proxy;
 mod report;
 mod server;
+mod table;
+mod valkey;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -151,7 +157,11 @@ fn measure_round(report: &mut Report, tools: &Tools, peer: &'static Peer, span: 
 }
 
 fn miss(report: &mut Report, peer: &Peer, error: &anyhow::Error) {
-    let reason = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+    // The head of a response says little between its first line and its body.
+    let text = format!("{error:#}");
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    let reason = lines.last().map_or_else(|| first.to_owned(), |last| format!("{first}: {last}"));
     println!("{}: not available: {reason}", peer.title());
     report.missing.insert(peer.title(), reason);
 }

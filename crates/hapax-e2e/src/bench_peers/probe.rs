@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::catalogue::Peer;
-use super::server::{Host, LOCK, Run, Tools};
+use super::server::{Host, Run, Tools};
 use crate::rig::http::{HttpConnection, HttpReply, request};
 
 /// What is tried, in the order of the table.
@@ -24,6 +24,8 @@ pub(super) const STEPS: [&str; 7] = [
     "killed in mid-handler, restarted",
 ];
 
+/// How long a claim is valid without renewal: short, so that it can be waited out.
+const LOCK: Duration = Duration::from_secs(1);
 /// How long the handler sleeps while something happens to its client or its process.
 const HANDLER: Duration = Duration::from_millis(600);
 /// Longer than any handler of the probe takes.
@@ -49,7 +51,7 @@ pub(super) struct Cell {
 /// # Errors
 /// When it does not start or stops serving.
 pub(super) fn probe(tools: &Tools, peer: &'static Peer) -> Result<Vec<Cell>> {
-    let host = Host::open(tools, peer)?;
+    let host = Host::open(tools, peer, LOCK)?;
     let run = host.start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut cells = runtime.block_on(async {

@@ -1,22 +1,15 @@
-//! What a run found, as Markdown: tables, the places where a peer is faster, and the page of the documentation.
+//! What a run found, as Markdown: tables, and the places where a peer is faster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-
 use super::catalogue::{Base, PEERS, Peer, StoreKind, bare};
-use super::chart::{self, Bar};
 use super::function::{Calls, POWERTOOLS};
 use super::measure::{Figures, Measured, Mode};
 use super::probe::{Cell, STEPS};
+use super::table::Table;
 use crate::bench_store::Sample;
-
-/// The page, with a place for each part that a run fills in.
-const PAGE: &str = include_str!("page.md");
 
 /// What a run found.
 #[derive(Debug, Default)]
@@ -50,47 +43,7 @@ impl Report {
         text
     }
 
-    /// Writes the page and its charts.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn write(&self, docs: &Path) -> Result<()> {
-        let charts = docs.join("comparison");
-        fs::create_dir_all(&charts)?;
-        for (name, text) in self.charts() {
-            fs::write(charts.join(name), text).with_context(|| format!("failed to write {name}"))?;
-        }
-        fs::write(docs.join("comparison.md"), self.page()).context("failed to write comparison.md")
-    }
-
-    fn page(&self) -> String {
-        let (rounds, span) = self.effort;
-        let pinned = if self.cores > 1 {
-            "The server had core 0 to itself; the load, the Redis server and the service behind a proxy shared core 1."
-        } else {
-            "The machine had one core, so the server, the load and the Redis server shared it."
-        };
-        let mut page = PAGE.to_owned();
-        for (place, text) in [
-            ("{rounds}", rounds.to_string()),
-            ("{seconds}", format!("{}", span.as_secs_f64())),
-            ("{cores}", self.cores.to_string()),
-            ("{pinned}", pinned.to_owned()),
-            ("{axum}", self.rates(Base::Axum)),
-            ("{express}", self.rates(Base::Express)),
-            ("{fastapi}", self.rates(Base::FastApi)),
-            ("{proxy}", self.rates(Base::Proxy)),
-            ("{functions}", self.functions()),
-            ("{correctness}", self.correctness()),
-            ("{faster}", self.faster()),
-            ("{versions}", self.version_table()),
-        ] {
-            page = page.replace(place, text.trim_end());
-        }
-        page
-    }
-
-    fn rates(&self, base: Base) -> String {
+    pub(super) fn rates(&self, base: Base) -> String {
         let mut table = Table::new(&[
             "",
             "store",
@@ -111,18 +64,10 @@ impl Report {
             let (fresh, replay) = (figures(first), figures(second));
             let name = if peer.is_ours() { format!("**{}**", peer.name) } else { peer.name.to_owned() };
             let Some(fresh) = fresh else {
-                let missing = self.missing.get(&peer.title()).map_or("not measured", String::as_str);
-                table.row(&[
-                    &name,
-                    peer.store.name(),
-                    &format!("not available: {missing}"),
-                    "",
-                    "",
-                    "",
-                    "",
-                    "",
-                    "",
-                ]);
+                if let Some(reason) = self.missing.get(&peer.title()) {
+                    let reason = format!("not available: {reason}");
+                    table.row(&[&name, peer.store.name(), &reason, "", "", "", "", "", ""]);
+                }
                 continue;
             };
             let or_dash = |text: fn(&Figures) -> String| replay.as_ref().map_or_else(|| "–".to_owned(), text);
@@ -146,11 +91,11 @@ impl Report {
         table.text()
     }
 
-    fn functions(&self) -> String {
+    pub(super) fn functions(&self) -> String {
         let mut table = Table::new(&["", "store", "bare, calls/s", "fresh, calls/s", "replay, calls/s"]);
         if let Some(missing) = self.missing.get(POWERTOOLS) {
             table.row(&[POWERTOOLS, "Redis", &format!("not available: {missing}"), "", ""]);
-        } else {
+        } else if !self.calls.bare.median().is_nan() {
             let calls = |sample: &Sample| thousands(sample.median(), sample.spread_percent());
             let Calls { bare, fresh, replay } = &self.calls;
             table.row(&[POWERTOOLS, "Redis", &calls(bare), &calls(fresh), &calls(replay)]);
@@ -158,18 +103,18 @@ impl Report {
         table.text()
     }
 
-    fn correctness(&self) -> String {
+    pub(super) fn correctness(&self) -> String {
         let mut table = Table::new(&[&["", "store"][..], &STEPS].concat());
         for peer in PEERS.iter().filter(|peer| peer.is_idempotent()) {
             let name = if peer.is_ours() { format!("**{}**", peer.name) } else { peer.name.to_owned() };
             let mut row = vec![name, peer.store.name().to_owned()];
-            match self.probes.get(&peer.title()) {
-                Some(cells) => row.extend(cells.iter().map(cell)),
-                None => {
-                    let missing = self.missing.get(&peer.title()).map_or("not probed", String::as_str);
-                    row.push(format!("not available: {missing}"));
+            match (self.probes.get(&peer.title()), self.missing.get(&peer.title())) {
+                (Some(cells), _) => row.extend(cells.iter().map(cell)),
+                (None, Some(reason)) => {
+                    row.push(format!("not available: {reason}"));
                     row.resize(STEPS.len() + 2, String::new());
                 }
+                (None, None) => continue,
             }
             table.row(&row.iter().map(String::as_str).collect::<Vec<_>>());
         }
@@ -242,64 +187,6 @@ impl Report {
         let peer = PEERS.iter().find(|peer| peer.is_ours() && among(peer))?;
         Some((peer, self.measured.figures(peer, mode)?))
     }
-
-    fn charts(&self) -> Vec<(&'static str, String)> {
-        let bars = |mode: Mode, is_shown: fn(&Peer) -> bool, value: fn(&Figures) -> f64| {
-            let shown = PEERS.iter().filter(|peer| is_shown(peer));
-            let bars = shown.filter_map(|peer| {
-                let mode = if peer.is_idempotent() { mode } else { Mode::Bare };
-                let value = value(&self.measured.figures(peer, mode)?);
-                let label = format!("{} on {}", peer.title(), peer.base.name());
-                let label = if peer.base == Base::Proxy { peer.title() } else { label };
-                Some(Bar { label, value, is_ours: peer.is_ours() })
-            });
-            bars.filter(|bar| bar.value.is_finite()).collect::<Vec<_>>()
-        };
-        let services: fn(&Peer) -> bool = |peer| is_service(peer) && peer.is_idempotent();
-        let proxies: fn(&Peer) -> bool = |peer| peer.base == Base::Proxy;
-        vec![
-            (
-                "fresh.svg",
-                chart::draw(
-                    "Fresh keys: requests per second as a ratio to the bare framework",
-                    &bars(Mode::Fresh, services, |figures| figures.ratio),
-                    2,
-                ),
-            ),
-            (
-                "replay.svg",
-                chart::draw(
-                    "Replays: requests per second as a ratio to the bare framework",
-                    &bars(Mode::Replay, services, |figures| figures.ratio),
-                    2,
-                ),
-            ),
-            (
-                "proxy-fresh.svg",
-                chart::draw(
-                    "Proxies, fresh keys: thousands of requests per second",
-                    &bars(Mode::Fresh, proxies, |figures| figures.rate / 1e3),
-                    1,
-                ),
-            ),
-            (
-                "proxy-replay.svg",
-                chart::draw(
-                    "Proxies, replays: thousands of requests per second",
-                    &bars(Mode::Replay, proxies, |figures| figures.rate / 1e3),
-                    1,
-                ),
-            ),
-        ]
-    }
-
-    fn version_table(&self) -> String {
-        let mut table = Table::new(&["", "version"]);
-        for (name, version) in &self.versions {
-            table.row(&[name, version]);
-        }
-        table.text()
-    }
 }
 
 /// Whether it serves orders itself.
@@ -336,35 +223,6 @@ fn thousands(value: f64, spread_percent: f64) -> String {
 
 fn kilo(value: f64) -> String {
     format!("{:.1} k", value / 1e3)
-}
-
-/// A Markdown table.
-struct Table {
-    text: String,
-    columns: usize,
-}
-
-impl Table {
-    fn new(heads: &[&str]) -> Self {
-        let mut table = Self { text: String::new(), columns: heads.len() };
-        table.row(heads);
-        table.text.push_str(&"|---".repeat(heads.len()));
-        table.text.push_str("|\n");
-        table
-    }
-
-    /// A bar or a line end in a cell would end it.
-    fn row(&mut self, cells: &[&str]) {
-        assert_eq!(cells.len(), self.columns, "a row has a cell for each column");
-        for cell in cells {
-            let _ = write!(self.text, "| {} ", cell.replace('|', "\\|").replace(['\n', '\r'], " "));
-        }
-        self.text.push_str("|\n");
-    }
-
-    fn text(self) -> String {
-        self.text
-    }
 }
 
 #[cfg(test)]

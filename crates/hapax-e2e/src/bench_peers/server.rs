@@ -1,8 +1,7 @@
 //! [`Host`]: what a peer runs on, and its runs on it. The server has a core to itself; the load, the Redis server and the
 //! service behind a proxy share the other one.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,23 +12,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::catalogue::{Base, Peer, Program, StoreKind, bare};
-use super::install::{HAPROXY, Installed};
+use super::catalogue::{Base, Peer, Program, bare};
+use super::install::{Installed, sources};
+use super::valkey::Valkey;
 use crate::bench_http::driver::ORDERS;
 use crate::bench_http::{OTHER_CORE, SERVER_CORE, pin};
 use crate::rig::child::ChildProcess;
 use crate::rig::sidecar::Sidecar;
 use crate::sidecar::nginx::Nginx;
 
-/// How long a claim is valid without renewal, where a peer can be told: short, so that the probe can wait it out.
-pub(super) const LOCK: Duration = Duration::from_secs(1);
+/// How long a claim is valid without renewal under load, where a peer can be told: the default of Hapax.
+pub(super) const LOCK: Duration = Duration::from_secs(30);
 
 /// How long a server may take to listen.
 const START_MAX: Duration = Duration::from_secs(30);
 /// The pause between checks whether it listens.
 const POLL: Duration = Duration::from_millis(10);
-/// The path on which `idempotent-proxy` serves the URL in its variable of that name.
-const URL_ORDERS: &str = "/URL_ORDERS";
 
 /// What all peers need.
 pub(super) struct Tools {
@@ -63,11 +61,12 @@ impl Tools {
         self.valkey.flush()
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A command with what the peers are told.
+    pub(super) fn command(&self, program: &Path, lock: Duration) -> Command {
         let mut command = Command::new(program);
         command
             .env("REDIS_URL", self.redis_url())
-            .env("LOCK_MS", LOCK.as_millis().to_string())
+            .env("LOCK_MS", lock.as_millis().to_string())
             .env("NODE_ENV", "production")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stderr(Stdio::null());
@@ -75,39 +74,13 @@ impl Tools {
     }
 }
 
-/// The Redis server of all peers, without persistence.
-struct Valkey {
-    _process: ChildProcess,
-    _folder: TempDir,
-    address: SocketAddr,
-}
-
-impl Valkey {
-    fn start(program: &Path) -> Result<Self> {
-        let (folder, address) = (tempfile::tempdir()?, free_address()?);
-        let mut command = Command::new(program);
-        command.args(["--save", "", "--bind", "127.0.0.1", "--port", &address.port().to_string()]);
-        command.arg("--dir").arg(folder.path()).stdout(Stdio::null());
-        let mut process = ChildProcess::spawn(&mut command)?;
-        until_listening(address, &mut process)?;
-        Ok(Self { _process: process, _folder: folder, address })
-    }
-
-    fn flush(&self) -> Result<()> {
-        let mut stream = TcpStream::connect(self.address)?;
-        stream.write_all(b"FLUSHALL\r\n")?;
-        let mut answer = [0; 5];
-        stream.read_exact(&mut answer)?;
-        ensure!(&answer == b"+OK\r\n", "the Redis server was not flushed");
-        Ok(())
-    }
-}
-
 /// The records of one peer, and the service behind it if it is a proxy. Its runs follow each other on the same records.
 pub(super) struct Host<'a> {
-    tools: &'a Tools,
-    peer: &'static Peer,
-    folder: TempDir,
+    pub(super) tools: &'a Tools,
+    pub(super) peer: &'static Peer,
+    /// How long a claim is valid without renewal.
+    pub(super) lock: Duration,
+    pub(super) folder: TempDir,
     upstream: Option<Run>,
 }
 
@@ -116,14 +89,14 @@ impl<'a> Host<'a> {
     ///
     /// # Errors
     /// When the service behind a proxy does not start.
-    pub(super) fn open(tools: &'a Tools, peer: &'static Peer) -> Result<Self> {
+    pub(super) fn open(tools: &'a Tools, peer: &'static Peer, lock: Duration) -> Result<Self> {
         tools.flush()?;
         let folder = tempfile::tempdir()?;
         let upstream = match peer.base {
-            Base::Proxy => Some(start_service(tools, bare(Base::Axum), folder.path(), OTHER_CORE)?),
+            Base::Proxy => Some(start_service(tools, bare(Base::Axum), folder.path(), OTHER_CORE, lock)?),
             Base::Axum | Base::Express | Base::FastApi => None,
         };
-        Ok(Self { tools, peer, folder, upstream })
+        Ok(Self { tools, peer, lock, folder, upstream })
     }
 
     /// Starts the peer.
@@ -132,57 +105,9 @@ impl<'a> Host<'a> {
     /// When it does not listen.
     pub(super) fn start(&self) -> Result<Run> {
         let Some(upstream) = &self.upstream else {
-            return start_service(self.tools, self.peer, self.folder.path(), SERVER_CORE);
+            return start_service(self.tools, self.peer, self.folder.path(), SERVER_CORE, self.lock);
         };
         pinned(SERVER_CORE, || self.start_proxy(upstream.address))
-    }
-
-    fn start_proxy(&self, upstream: SocketAddr) -> Result<Run> {
-        let folder = self.folder.path();
-        match self.peer.program {
-            Program::Nginx => {
-                let nginx = Nginx::start(folder, upstream, 1)?;
-                Ok(Run {
-                    address: nginx.address,
-                    path: ORDERS,
-                    counts: upstream,
-                    process: Process::Nginx(nginx),
-                })
-            }
-            Program::Hapax => {
-                let lease = LOCK.as_millis();
-                let settings = format!(
-                    "upstream = \"http://{upstream}\"\n[log]\nlevel = \"error\"\n[defaults]\nlease = \"{lease}ms\"\n"
-                );
-                let sidecar = Sidecar::start(&self.tools.hapax, folder, &settings)?;
-                let address = sidecar.address;
-                Ok(Run { address, path: ORDERS, counts: upstream, process: Process::Sidecar(sidecar) })
-            }
-            Program::Haproxy => {
-                let address = free_address()?;
-                let config = folder.join("haproxy.cfg");
-                fs::write(&config, haproxy(address, upstream))?;
-                let mut command = Command::new(HAPROXY);
-                listening(command.arg("-f").arg(config), address, ORDERS, upstream)
-            }
-            Program::IdempotentProxy => {
-                let address = free_address()?;
-                // It does not start without this file.
-                fs::write(folder.join(".env"), "")?;
-                let mut command = self.tools.command(&self.tools.installed.idempotent_proxy());
-                if self.peer.store != StoreKind::Redis {
-                    command.env_remove("REDIS_URL");
-                }
-                command
-                    .current_dir(folder)
-                    .env("SERVER_ADDR", address.to_string())
-                    .env(URL_ORDERS.trim_start_matches('/'), format!("http://{upstream}{ORDERS}"))
-                    .env("TOKIO_WORKER_THREADS", "1")
-                    .env("LOG_LEVEL", "error");
-                listening(&mut command, address, URL_ORDERS, upstream)
-            }
-            Program::Rust(..) | Program::Node(_) | Program::Python(_) => bail!("it is not a proxy"),
-        }
     }
 }
 
@@ -194,10 +119,11 @@ pub(super) struct Run {
     pub(super) path: &'static str,
     /// The address of the service that counts executions.
     pub(super) counts: SocketAddr,
-    process: Process,
+    pub(super) process: Process,
 }
 
-enum Process {
+/// How it is ended and identified.
+pub(super) enum Process {
     Child(ChildProcess),
     Nginx(Nginx),
     Sidecar(Sidecar),
@@ -219,22 +145,22 @@ impl Run {
     }
 }
 
-fn start_service(tools: &Tools, peer: &Peer, folder: &Path, core: usize) -> Result<Run> {
+fn start_service(tools: &Tools, peer: &Peer, folder: &Path, core: usize, lock: Duration) -> Result<Run> {
     let installed = &tools.installed;
     let mut command = match peer.program {
         Program::Rust(bin, store) => {
-            let mut command = tools.command(&installed.rust(bin));
+            let mut command = tools.command(&installed.rust(bin), lock);
             command.arg(store);
             command
         }
         Program::Node(script) => {
-            let mut command = tools.command(Path::new("node"));
+            let mut command = tools.command(Path::new("node"), lock);
             command.arg(installed.script(script));
             command
         }
         Program::Python(script) => {
-            let mut command = tools.command(&installed.interpreter());
-            command.arg(super::install::sources("python").join(script).with_extension("py"));
+            let mut command = tools.command(&installed.interpreter(), lock);
+            command.arg(sources("python").join(script).with_extension("py"));
             command
         }
         _ => bail!("it is not a service"),
@@ -258,21 +184,8 @@ fn announced(process: &mut ChildProcess) -> Result<SocketAddr> {
     Ok(address.context("the server ended before it listened")?.parse()?)
 }
 
-fn listening(
-    command: &mut Command,
-    address: SocketAddr,
-    path: &'static str,
-    counts: SocketAddr,
-) -> Result<Run> {
-    let mut process = ChildProcess::spawn(command.stderr(Stdio::null()))?;
-    // Without a reader, a server that logs would block.
-    let (lines, _) = mpsc::channel();
-    process.send_lines(lines)?;
-    until_listening(address, &mut process)?;
-    Ok(Run { address, path, counts, process: Process::Child(process) })
-}
-
-fn until_listening(address: SocketAddr, process: &mut ChildProcess) -> Result<()> {
+/// Waits until it can be connected to.
+pub(super) fn until_listening(address: SocketAddr, process: &mut ChildProcess) -> Result<()> {
     let deadline = Instant::now() + START_MAX;
     while TcpStream::connect(address).is_err() {
         ensure!(process.is_running()?, "the server ended before it listened");
@@ -291,27 +204,6 @@ fn pinned<T>(core: usize, start: impl FnOnce() -> T) -> T {
 }
 
 /// One that was free just now, for servers that do not report a port that the system chose.
-fn free_address() -> Result<SocketAddr> {
+pub(super) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-/// Connections on both sides are kept open, as by nginx.
-fn haproxy(address: SocketAddr, upstream: SocketAddr) -> String {
-    format!(
-        "global
-    nbthread 1
-    maxconn 4096
-defaults
-    mode http
-    timeout connect 10s
-    timeout client 60s
-    timeout server 60s
-    http-reuse always
-frontend orders
-    bind {address}
-    default_backend service
-backend service
-    server service {upstream}
-"
-    )
 }
