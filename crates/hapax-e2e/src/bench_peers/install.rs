@@ -110,7 +110,7 @@ impl Installed {
 
     /// The proxy of the crate.
     pub(super) fn idempotent_proxy(&self) -> PathBuf {
-        self.folder.join("proxy/bin").join(IDEMPOTENT_PROXY.0)
+        self.folder.join("proxy").join(profile()).join("bin").join(IDEMPOTENT_PROXY.0)
     }
 
     /// The Valkey server of the Python package, which is newer than Debian's Redis: one peer needs `HEXPIRE`.
@@ -143,7 +143,7 @@ fn build(folder: &Path, bin: &str, arguments: &[&str]) -> Result<()> {
 
 fn idempotent_proxy(folder: &Path) -> Result<()> {
     let (name, version) = IDEMPOTENT_PROXY;
-    let root = folder.join("proxy");
+    let root = folder.join("proxy").join(profile());
     if root.join("bin").join(name).is_file() {
         return Ok(());
     }
