@@ -154,6 +154,19 @@ pub(crate) const BENCHES: &[Entry] = &[
             "unread-answers-rss",
         ],
     },
+    Entry {
+        name: "peers",
+        about: "Hapax beside its alternatives, speed and behaviour (--rounds N, --seconds N, --write for docs/comparison.md)",
+        programs: &[Program::new(E2E, "bench_peers", &[]).starting(CLI)],
+        goals: &[
+            "peers-ahead-memory-fresh",
+            "peers-ahead-memory-replay",
+            "peers-ahead-redis-fresh",
+            "peers-ahead-redis-replay",
+            "peers-ahead-sidecar-fresh",
+            "peers-ahead-sidecar-replay",
+        ],
+    },
 ];
 
 /// `cargo xtask prove`.

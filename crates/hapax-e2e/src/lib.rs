@@ -1,6 +1,7 @@
 //! Proofs and benchmarks of Hapax as a whole. Not published.
 
 pub mod bench_http;
+pub mod bench_peers;
 pub mod bench_postgres;
 pub mod bench_redis;
 pub mod bench_store;

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::event::{Timespec, epoll};
 
 use super::{OTHER_CORE, count, threads};
@@ -21,7 +22,7 @@ const NOT_AT_ALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// A response is far smaller.
 const BUFFER: usize = 4096;
 
-const HEAD: &str = "POST /orders HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n";
+const HEAD: &str = " HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n";
 const BODY: &str = r#"{"item":"book","amount":2,"customer":"c-77","note":"leave at the door"}"#;
 
 /// The keys that are sent.
@@ -35,11 +36,16 @@ pub enum Key {
     None,
 }
 
+/// The path of the orders service.
+pub(crate) const ORDERS: &str = "/orders";
+
 /// The target, keys and length of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The address of the service.
     pub to: SocketAddr,
+    /// The path of every request.
+    pub path: &'static str,
     /// The keys.
     pub key: Key,
     /// The length.
@@ -51,6 +57,8 @@ pub struct Load {
 pub(crate) struct Driven {
     pub(crate) requests: u64,
     pub(crate) took: Duration,
+    /// The median of the latency.
+    pub(crate) p50: Duration,
     /// The 99th percentile of the latency.
     pub(crate) p99: Duration,
 }
@@ -60,21 +68,23 @@ static NEXT_KEY: AtomicU64 = AtomicU64::new(KEYS);
 
 /// Sends so many requests that every key of a load of replays is finished before the measurement. The other loads send as
 /// many, so that all begin equally warm.
-pub(crate) fn warm_up(load: &Load) {
+pub(crate) fn warm_up(load: &Load) -> Result<()> {
     let load = *load;
-    on_the_other_core(move || run(&load, |driven| driven >= 2 * KEYS));
+    on_the_other_core(move || run(&load, |driven| driven >= 2 * KEYS).map(drop))
 }
 
-/// Sends the load and counts the answers. Anything but `201` is a defect of the benchmark.
-pub(crate) fn drive(load: &Load) -> Driven {
+/// Sends the load and counts the answers. Anything but `201` is an error.
+pub(crate) fn drive(load: &Load) -> Result<Driven> {
     let load = *load;
     on_the_other_core(move || {
         let started = Instant::now();
-        let mut waits = run(&load, |_| started.elapsed() >= load.span);
+        let mut waits = run(&load, |_| started.elapsed() >= load.span)?;
         let (requests, took) = (waits.len() as u64, started.elapsed());
-        let at = waits.len() * 99 / 100;
-        let (_, p99, _) = waits.select_nth_unstable(at);
-        Driven { requests, took, p99: *p99 }
+        let mut quantile = |percent: usize| {
+            let at = waits.len() * percent / 100;
+            *waits.select_nth_unstable(at).1
+        };
+        Ok(Driven { requests, took, p50: quantile(50), p99: quantile(99) })
     })
 }
 
@@ -95,15 +105,16 @@ struct Connection {
 }
 
 /// The latencies of all requests that were answered until `is_over`.
-fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Vec<Duration> {
+fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Result<Vec<Duration>> {
     let poll = epoll::create(epoll::CreateFlags::empty()).expect("the kernel gives an epoll");
-    let mut connections: Vec<Connection> = (0..CONNECTIONS).map(|_| Connection::open(load.to)).collect();
+    let mut connections: Vec<Connection> =
+        (0..CONNECTIONS).map(|_| Connection::open(load.to)).collect::<Result<_>>()?;
     let mut request = Vec::new();
     let mut sent = 0;
     for (index, connection) in connections.iter_mut().enumerate() {
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&poll, &connection.stream, data, epoll::EventFlags::IN).expect("a socket can be watched");
-        connection.send(write_request(&mut request, load.key, sent));
+        connection.send(write_request(&mut request, load, sent))?;
         sent += 1;
     }
     let mut waits = Vec::new();
@@ -117,29 +128,31 @@ fn run(load: &Load, is_over: impl Fn(u64) -> bool) -> Vec<Duration> {
         let is_over = is_over(waits.len() as u64);
         for event in &events {
             let connection = &mut connections[event.data.u64() as usize];
-            if !connection.is_answered() {
+            if !connection.is_answered()? {
                 continue;
             }
             waits.push(connection.sent.elapsed());
             if is_over {
                 open -= 1;
             } else {
-                connection.send(write_request(&mut request, load.key, sent));
+                connection.send(write_request(&mut request, load, sent))?;
                 sent += 1;
             }
         }
     }
-    waits
+    Ok(waits)
 }
 
-fn write_request(request: &mut Vec<u8>, key: Key, sent: u64) -> &[u8] {
+fn write_request<'a>(request: &'a mut Vec<u8>, load: &Load, sent: u64) -> &'a [u8] {
     request.clear();
-    let number = match key {
+    let number = match load.key {
         Key::Fresh => Some(NEXT_KEY.fetch_add(1, Ordering::Relaxed)),
         Key::Known => Some(sent % KEYS),
         Key::None => None,
     };
-    request.extend_from_slice(HEAD.as_bytes());
+    for part in ["POST ", load.path, HEAD] {
+        request.extend_from_slice(part.as_bytes());
+    }
     if let Some(number) = number {
         write!(request, "Idempotency-Key: \"order-{number:016x}\"\r\n").expect("memory can be written");
     }
@@ -148,43 +161,43 @@ fn write_request(request: &mut Vec<u8>, key: Key, sent: u64) -> &[u8] {
 }
 
 impl Connection {
-    fn open(to: SocketAddr) -> Self {
-        let stream = TcpStream::connect(to).expect("the server listens");
-        stream.set_nodelay(true).expect("a socket takes options");
-        stream.set_nonblocking(true).expect("a socket takes options");
-        Self { stream, buffer: Box::new([0; BUFFER]), filled: 0, sent: Instant::now() }
+    fn open(to: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(to).context("the server does not listen")?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, buffer: Box::new([0; BUFFER]), filled: 0, sent: Instant::now() })
     }
 
     /// A request is smaller than a socket's buffer, which is empty: the last one was answered.
-    fn send(&mut self, request: &[u8]) {
+    fn send(&mut self, request: &[u8]) -> Result<()> {
         self.sent = Instant::now();
-        self.stream.write_all(request).expect("the socket takes a request");
+        self.stream.write_all(request).context("a request cannot be sent")
     }
 
-    fn is_answered(&mut self) -> bool {
+    fn is_answered(&mut self) -> Result<bool> {
         match self.stream.read(&mut self.buffer[self.filled..]) {
-            Ok(0) => panic!("the server closed a connection"),
+            Ok(0) => bail!("the server closed a connection"),
             Ok(read) => self.filled += read,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => panic!("the connection broke: {error}"),
+            Err(error) => return Err(error).context("the connection broke"),
         }
         let received = &self.buffer[..self.filled];
-        if !is_whole(received) {
-            return false;
+        if !is_whole(received)? {
+            return Ok(false);
         }
-        assert!(received.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(received));
+        ensure!(received.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(received));
         self.filled = 0;
-        true
+        Ok(true)
     }
 }
 
 /// Whether a response with a length is complete.
-fn is_whole(received: &[u8]) -> bool {
+fn is_whole(received: &[u8]) -> Result<bool> {
     const LENGTH: &[u8] = b"content-length: ";
-    let Some(head) = received.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
+    let Some(head) = received.windows(4).position(|end| end == b"\r\n\r\n") else { return Ok(false) };
     let at = received[..head].windows(LENGTH.len()).position(|name| name.eq_ignore_ascii_case(LENGTH));
-    let digits = &received[at.expect("answers have a length") + LENGTH.len()..head];
+    let digits = &received[at.context("a response has no length")? + LENGTH.len()..head];
     let length = digits.iter().take_while(|byte| byte.is_ascii_digit());
     let length = length.fold(0, |value, digit| value * 10 + usize::from(digit - b'0'));
-    received.len() == head + 4 + length
+    Ok(received.len() == head + 4 + length)
 }

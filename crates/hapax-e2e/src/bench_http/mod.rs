@@ -108,15 +108,15 @@ impl Scenario {
     }
 
     fn warm_load(&self, span: Duration) -> Load {
-        let load = Load { to: self.server.address, key: self.key, span };
-        driver::warm_up(&load);
+        let load = Load { to: self.server.address, path: driver::ORDERS, key: self.key, span };
+        driver::warm_up(&load).expect("the service answers");
         load
     }
 
     fn drive(&self, load: &Load) -> Round {
         // The driver's thread begins and ends in between, so it is in neither sum.
         let before = (threads::cpu(), self.server.cpu());
-        let driven = driver::drive(load);
+        let driven = driver::drive(load).expect("the service answers");
         let after = (threads::cpu(), self.server.cpu());
         let requests = driven.requests as f64;
         let server = after.1.saturating_sub(before.1).as_secs_f64();

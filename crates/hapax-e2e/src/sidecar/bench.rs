@@ -118,10 +118,10 @@ impl Bench {
 }
 
 fn round(to: SocketAddr, process: u32, key: Key, span: Duration) -> Result<Round> {
-    let load = Load { to, key, span };
-    driver::warm_up(&load);
+    let load = Load { to, path: driver::ORDERS, key, span };
+    driver::warm_up(&load)?;
     let before = cpu_seconds(process)?;
-    let driven = driver::drive(&load);
+    let driven = driver::drive(&load)?;
     let cpu = cpu_seconds(process)? - before;
     let requests = driven.requests as f64;
     Ok(Round {
@@ -132,7 +132,7 @@ fn round(to: SocketAddr, process: u32, key: Key, span: Duration) -> Result<Round
 }
 
 /// The CPU time of a process and its children.
-fn cpu_seconds(process: u32) -> Result<f64> {
+pub(crate) fn cpu_seconds(process: u32) -> Result<f64> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
     let children: Vec<u32> = children.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
     let ticks = [process].into_iter().chain(children).map(ticks).sum::<Result<u64>>()?;

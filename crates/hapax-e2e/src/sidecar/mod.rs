@@ -13,7 +13,7 @@
 
 pub mod bench;
 pub mod footprint;
-mod nginx;
+pub(crate) mod nginx;
 pub mod slow;
 pub mod unread;
 

@@ -18,15 +18,15 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// A running nginx. Dropping it ends it and its workers.
 #[derive(Debug)]
-pub(super) struct Nginx {
+pub(crate) struct Nginx {
     process: Child,
     config: PathBuf,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Nginx {
     /// Starts it in `folder`, with so many workers.
-    pub(super) fn start(folder: &Path, upstream: SocketAddr, workers: usize) -> Result<Self> {
+    pub(crate) fn start(folder: &Path, upstream: SocketAddr, workers: usize) -> Result<Self> {
         // Nginx does not report a port that the system chose, so it gets one that was free just now.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let config = folder.join("nginx.conf");
@@ -43,7 +43,7 @@ impl Nginx {
     }
 
     /// The process id of the master.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 }

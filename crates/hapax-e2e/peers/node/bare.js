@@ -1,0 +1,4 @@
+'use strict';
+// The service without idempotency.
+
+require('./orders').serve([]);

@@ -1,0 +1,5 @@
+"""The service without idempotency."""
+
+from orders import serve
+
+serve()

@@ -1,0 +1,5 @@
+//! The service without idempotency.
+
+fn main() {
+    hapax_peers::serve(async |orders| orders);
+}
