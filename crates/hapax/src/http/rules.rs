@@ -140,7 +140,11 @@ impl Rules {
     }
 
     pub(super) fn key_missing(&self) -> Problem {
-        let places: Vec<_> = self.key_source.places.iter().map(KeyPlace::described).collect();
+        let described = |place: &KeyPlace| match place {
+            KeyPlace::Header(name) => format!("the header {name}"),
+            _ => place.described(),
+        };
+        let places: Vec<_> = self.key_source.places.iter().map(described).collect();
         Problem::of(Code::KeyMissing, format!("send a key in {}", places.join(" or ")))
     }
 }
