@@ -54,6 +54,7 @@ impl Report {
             "p50 / p99 ms, fresh",
             "p50 / p99 ms, replay",
             "CPU µs/request, fresh / replay",
+            "Redis CPU µs/request, fresh / replay",
         ]);
         for peer in PEERS.iter().filter(|peer| peer.base == base) {
             let [first, second] = match Mode::of(peer) {
@@ -66,7 +67,7 @@ impl Report {
             let Some(fresh) = fresh else {
                 if let Some(reason) = self.missing.get(&peer.title()) {
                     let reason = format!("not available: {reason}");
-                    table.row(&[&name, peer.store.name(), &reason, "", "", "", "", "", ""]);
+                    table.row(&[&name, peer.store.name(), &reason, "", "", "", "", "", "", ""]);
                 }
                 continue;
             };
@@ -86,6 +87,7 @@ impl Report {
                     fresh.cpu_micros,
                     or_dash(|replay| format!("{:.1}", replay.cpu_micros))
                 ),
+                &redis(peer, &fresh, replay.as_ref()),
             ]);
         }
         table.text()
@@ -212,6 +214,16 @@ fn rate(figures: &Figures) -> String {
 
 fn ratio(figures: &Figures) -> String {
     if figures.ratio.is_nan() { "–".to_owned() } else { format!("{:.2}", figures.ratio) }
+}
+
+/// The CPU time of the Redis server, where it is used.
+fn redis(peer: &Peer, fresh: &Figures, replay: Option<&Figures>) -> String {
+    match replay {
+        Some(replay) if peer.store == StoreKind::Redis => {
+            format!("{:.1} / {:.1}", fresh.redis_micros, replay.redis_micros)
+        }
+        _ => "–".to_owned(),
+    }
 }
 
 fn latency(figures: &Figures) -> String {
