@@ -130,7 +130,7 @@ pub(super) const PEERS: &[Peer] = &[
          coordination, and duplicates that arrive together all run.",
     ),
     Peer::new("idempotent", Axum, Memory, Program::Rust("idempotent", "memory"))
-        .differs("Its records are lost with the process, as those of every store in memory."),
+        .differs("It compares the bytes of requests by xxHash3, Hapax the meaning of their bodies by SHA-256."),
     Peer::new("Hapax", Axum, File, Program::Rust("axum-hapax", "file")).of("hapax"),
     Peer::new("Hapax", Axum, Redis, Program::Rust("axum-hapax", "redis")).of("hapax"),
     Peer::new("Hapax without its cache", Axum, Redis, Program::Rust("axum-hapax", "redis-uncached")).of("hapax"),
@@ -139,7 +139,7 @@ pub(super) const PEERS: &[Peer] = &[
          duplicates that arrive together all run.",
     ),
     Peer::new("idempotent", Axum, Redis, Program::Rust("idempotent", "redis"))
-        .differs("It runs a script on the server for each claim and each completion."),
+        .differs("It compares the bytes of requests by xxHash3, Hapax the meaning of their bodies by SHA-256."),
     Peer::new("Express, bare", Express, Nothing, Program::Node("bare")).of("express"),
     Peer::new("hand-written", Express, Redis, Program::Node("handwritten")).of("ioredis").differs(
         "Express takes several times as long for a request as axum, so the same two or three commands to the server are a \

@@ -14,8 +14,8 @@ pub(super) struct Bar {
     pub(super) is_ours: bool,
 }
 
-const WIDTH: f64 = 760.0;
-const LABELS: f64 = 290.0;
+const WIDTH: f64 = 800.0;
+const LABELS: f64 = 330.0;
 /// Room for the figure behind the longest bar.
 const FIGURES: f64 = 60.0;
 const ROW: f64 = 26.0;

@@ -57,6 +57,8 @@ pub(super) struct Round {
     pub(super) p99_millis: f64,
     /// CPU time of the server, in microseconds for each request.
     pub(super) cpu_micros: f64,
+    /// CPU time of the Redis server, in microseconds for each request.
+    pub(super) redis_micros: f64,
 }
 
 /// Starts a peer on empty records, warms it up, and drives it for `span`.
@@ -70,15 +72,16 @@ pub(super) fn round(tools: &Tools, peer: &'static Peer, mode: Mode, span: Durati
     driver::warm_up(&load)?;
     // Longer than two passes over the keys, for servers that compile what runs often.
     driver::drive(&Load { span: span / 2, ..load })?;
-    let before = cpu_seconds(run.id())?;
+    let before = (cpu_seconds(run.id())?, cpu_seconds(tools.redis_id())?);
     let driven = driver::drive(&load)?;
-    let cpu = cpu_seconds(run.id())? - before;
+    let after = (cpu_seconds(run.id())?, cpu_seconds(tools.redis_id())?);
     let requests = driven.requests as f64;
     Ok(Round {
         rate: requests / driven.took.as_secs_f64(),
         p50_millis: driven.p50.as_secs_f64() * 1e3,
         p99_millis: driven.p99.as_secs_f64() * 1e3,
-        cpu_micros: cpu * 1e6 / requests,
+        cpu_micros: (after.0 - before.0) * 1e6 / requests,
+        redis_micros: (after.1 - before.1) * 1e6 / requests,
     })
 }
 
@@ -101,6 +104,8 @@ pub(super) struct Figures {
     pub(super) p99_millis: f64,
     /// CPU time of the server, in microseconds for each request.
     pub(super) cpu_micros: f64,
+    /// CPU time of the Redis server, in microseconds for each request.
+    pub(super) redis_micros: f64,
 }
 
 impl Measured {
@@ -128,6 +133,7 @@ impl Measured {
             p50_millis: sample(|round| round.p50_millis).median(),
             p99_millis: sample(|round| round.p99_millis).median(),
             cpu_micros: sample(|round| round.cpu_micros).median(),
+            redis_micros: sample(|round| round.redis_micros).median(),
         })
     }
 

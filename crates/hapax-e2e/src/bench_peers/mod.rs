@@ -95,20 +95,34 @@ pub fn run(plan: &Plan) -> Result<Report> {
     Ok(report)
 }
 
+/// Chooses peers that are compared with each other.
+type Class = fn(&Peer) -> bool;
+
+const CLASSES: [(&str, Class); 3] = [
+    ("memory", |peer| is_service(peer) && peer.store == StoreKind::Memory),
+    ("redis", |peer| is_service(peer) && peer.store == StoreKind::Redis),
+    ("sidecar", |peer| !is_service(peer)),
+];
+
 /// Our ratio over the best one of a peer, by kind of store.
 pub fn goals(report: &Report) -> Vec<Goal> {
-    let classes: [(&str, fn(&Peer) -> bool); 3] = [
-        ("memory", |peer| is_service(peer) && peer.store == StoreKind::Memory),
-        ("redis", |peer| is_service(peer) && peer.store == StoreKind::Redis),
-        ("sidecar", |peer| peer.base == Base::Proxy),
-    ];
-    let modes = [Mode::Fresh, Mode::Replay];
-    let pairs = classes.into_iter().flat_map(|class| modes.map(|mode| (class, mode)));
+    let pairs = CLASSES.into_iter().flat_map(|class| [Mode::Fresh, Mode::Replay].map(|mode| (class, mode)));
     let goals = pairs.filter_map(|((name, among), mode)| {
         let name = format!("peers-ahead-{name}-{}", mode.name());
         Some(Goal::at_least(&name, report.ahead(mode, among)?, 1.0))
     });
     goals.collect()
+}
+
+/// The same among services on axum, which shows how much of a goal is the speed of the frameworks.
+pub fn print_ahead_on_axum(report: &Report) {
+    for (name, among) in CLASSES {
+        for mode in [Mode::Fresh, Mode::Replay] {
+            if let Some(ahead) = report.ahead(mode, |peer| peer.base == Base::Axum && among(peer)) {
+                println!("on axum alone, {name}, {}: {ahead:.2}", mode.name());
+            }
+        }
+    }
 }
 
 /// The peers with that text in their titles, and what they are compared with.
@@ -139,10 +153,11 @@ fn measure(report: &mut Report, tools: &Tools, peers: &mut Vec<&'static Peer>, p
                 false
             }
         });
-        if plan.only.is_empty() && !report.missing.contains_key(POWERTOOLS) {
-            if let Err(error) = report.calls.round(tools, plan.span) {
-                report.missing.insert(POWERTOOLS.to_owned(), format!("{error:#}"));
-            }
+        if plan.only.is_empty()
+            && !report.missing.contains_key(POWERTOOLS)
+            && let Err(error) = report.calls.round(tools, plan.span)
+        {
+            report.missing.insert(POWERTOOLS.to_owned(), reason(&error));
         }
     }
 }
@@ -157,11 +172,15 @@ fn measure_round(report: &mut Report, tools: &Tools, peer: &'static Peer, span: 
 }
 
 fn miss(report: &mut Report, peer: &Peer, error: &anyhow::Error) {
-    // The head of a response says little between its first line and its body.
+    let reason = reason(error);
+    println!("{}: not available: {reason}", peer.title());
+    report.missing.insert(peer.title(), reason);
+}
+
+/// The first line and the last: of a response that is part of the message, its status and its body.
+fn reason(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let first = lines.next().unwrap_or_default();
-    let reason = lines.last().map_or_else(|| first.to_owned(), |last| format!("{first}: {last}"));
-    println!("{}: not available: {reason}", peer.title());
-    report.missing.insert(peer.title(), reason);
+    lines.next_back().map_or_else(|| first.to_owned(), |last| format!("{first}: {last}"))
 }

@@ -61,7 +61,7 @@ impl Report {
             let bars = shown.filter_map(|peer| {
                 let mode = if peer.is_idempotent() { mode } else { Mode::Bare };
                 let value = value(&self.measured.figures(peer, mode)?);
-                let label = format!("{} on {}", peer.title(), peer.base.name());
+                let label = format!("{} ({})", peer.title(), peer.base.name());
                 let label = if peer.base == Base::Proxy { peer.title() } else { label };
                 Some(Bar { label, value, is_ours: peer.is_ours() })
             });

@@ -54,6 +54,7 @@ impl Report {
             "p50 / p99 ms, fresh",
             "p50 / p99 ms, replay",
             "CPU µs/request, fresh / replay",
+            "Redis CPU µs/request, fresh / replay",
         ]);
         for peer in PEERS.iter().filter(|peer| peer.base == base) {
             let [first, second] = match Mode::of(peer) {
@@ -66,7 +67,7 @@ impl Report {
             let Some(fresh) = fresh else {
                 if let Some(reason) = self.missing.get(&peer.title()) {
                     let reason = format!("not available: {reason}");
-                    table.row(&[&name, peer.store.name(), &reason, "", "", "", "", "", ""]);
+                    table.row(&[&name, peer.store.name(), &reason, "", "", "", "", "", "", ""]);
                 }
                 continue;
             };
@@ -86,6 +87,7 @@ impl Report {
                     fresh.cpu_micros,
                     or_dash(|replay| format!("{:.1}", replay.cpu_micros))
                 ),
+                &redis(peer, &fresh, replay.as_ref()),
             ]);
         }
         table.text()
@@ -126,52 +128,54 @@ impl Report {
         let mut lines = String::new();
         for mode in [Mode::Fresh, Mode::Replay] {
             for store in [StoreKind::Memory, StoreKind::Redis] {
-                let Some((_, own)) = self.ours(mode, |peer| is_service(peer) && peer.store == store) else {
-                    continue;
-                };
-                let others =
-                    PEERS.iter().filter(|peer| is_service(peer) && !peer.is_ours() && peer.store == store);
-                for peer in others {
-                    let Some(figures) = self.measured.figures(peer, mode) else { continue };
-                    if figures.ratio > own.ratio {
-                        let _ = writeln!(
-                            lines,
-                            "- **{}**, {}: {:.2} of bare {} against {:.2} of bare axum for Hapax ({} against {} \
-                             requests/s). {}",
-                            peer.title(),
-                            keys(mode),
-                            figures.ratio,
-                            peer.base.name(),
-                            own.ratio,
-                            kilo(figures.rate),
-                            kilo(own.rate),
-                            peer.differs
-                        );
-                    }
-                }
+                let is_rival = |peer: &&Peer| is_service(peer) && !peer.is_ours() && peer.store == store;
+                let rivals = PEERS.iter().filter(is_rival);
+                rivals
+                    .filter_map(|peer| self.faster_service(peer, mode))
+                    .for_each(|line| lines.push_str(&line));
             }
-            let Some((_, own)) = self.ours(mode, |peer| peer.base == Base::Proxy) else { continue };
-            for peer in PEERS.iter().filter(|peer| peer.base == Base::Proxy && !peer.is_ours()) {
-                let mode_of_peer = if peer.is_idempotent() { mode } else { Mode::Bare };
-                let Some(figures) = self.measured.figures(peer, mode_of_peer) else { continue };
-                if figures.rate > own.rate {
-                    let why = if peer.is_idempotent() {
-                        peer.differs
-                    } else {
-                        "It forwards requests and records nothing."
-                    };
-                    let _ = writeln!(
-                        lines,
-                        "- **{}**: {} requests/s against {} for `hapax serve`, {}. {why}",
-                        peer.title(),
-                        kilo(figures.rate),
-                        kilo(own.rate),
-                        keys(mode)
-                    );
-                }
-            }
+            let rivals = PEERS.iter().filter(|peer| !is_service(peer) && !peer.is_ours());
+            rivals.filter_map(|peer| self.faster_proxy(peer, mode)).for_each(|line| lines.push_str(&line));
         }
         if lines.is_empty() { "No peer was faster in this run.\n".to_owned() } else { lines }
+    }
+
+    fn faster_service(&self, peer: &Peer, mode: Mode) -> Option<String> {
+        let (ours, own) = self.ours(mode, |other| is_service(other) && other.store == peer.store)?;
+        let figures = self.measured.figures(peer, mode).filter(|figures| figures.ratio > own.ratio)?;
+        let added = |peer: &Peer, figures: &Figures| {
+            let bare = self.measured.figures(bare(peer.base), Mode::Bare);
+            bare.map_or(f64::NAN, |bare| figures.cpu_micros - bare.cpu_micros)
+        };
+        Some(format!(
+            "- **{}**, {}: {:.2} of bare {} against {:.2} of bare axum for Hapax. It serves {} requests/s and adds {:.1} µs \
+             of CPU time to a request; Hapax serves {} and adds {:.1} µs. {}\n",
+            peer.title(),
+            keys(mode),
+            figures.ratio,
+            peer.base.name(),
+            own.ratio,
+            kilo(figures.rate),
+            added(peer, &figures),
+            kilo(own.rate),
+            added(ours, &own),
+            peer.differs
+        ))
+    }
+
+    fn faster_proxy(&self, peer: &Peer, mode: Mode) -> Option<String> {
+        let (_, own) = self.ours(mode, |other| !is_service(other))?;
+        let own_mode = if peer.is_idempotent() { mode } else { Mode::Bare };
+        let figures = self.measured.figures(peer, own_mode).filter(|figures| figures.rate > own.rate)?;
+        let differs =
+            if peer.is_idempotent() { peer.differs } else { "It forwards requests and records nothing." };
+        Some(format!(
+            "- **{}**: {} requests/s against {} for `hapax serve`, {}. {differs}\n",
+            peer.title(),
+            kilo(figures.rate),
+            kilo(own.rate),
+            keys(mode)
+        ))
     }
 
     /// Our ratio over the best one of the other peers among some.
@@ -210,6 +214,16 @@ fn rate(figures: &Figures) -> String {
 
 fn ratio(figures: &Figures) -> String {
     if figures.ratio.is_nan() { "–".to_owned() } else { format!("{:.2}", figures.ratio) }
+}
+
+/// The CPU time of the Redis server, where it is used.
+fn redis(peer: &Peer, fresh: &Figures, replay: Option<&Figures>) -> String {
+    match replay {
+        Some(replay) if peer.store == StoreKind::Redis => {
+            format!("{:.1} / {:.1}", fresh.redis_micros, replay.redis_micros)
+        }
+        _ => "–".to_owned(),
+    }
 }
 
 fn latency(figures: &Figures) -> String {

@@ -56,6 +56,11 @@ impl Tools {
         format!("redis://{}", self.valkey.address)
     }
 
+    /// The process id of the Redis server.
+    pub(super) fn redis_id(&self) -> u32 {
+        self.valkey.process.id()
+    }
+
     /// Removes all records on the Redis server.
     pub(super) fn flush(&self) -> Result<()> {
         self.valkey.flush()

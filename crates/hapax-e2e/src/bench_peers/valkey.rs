@@ -13,7 +13,7 @@ use crate::rig::child::ChildProcess;
 
 /// A running server without persistence. Dropping it kills it.
 pub(super) struct Valkey {
-    _process: ChildProcess,
+    pub(super) process: ChildProcess,
     _folder: TempDir,
     pub(super) address: SocketAddr,
 }
@@ -26,7 +26,7 @@ impl Valkey {
         command.arg("--dir").arg(folder.path()).stdout(Stdio::null());
         let mut process = ChildProcess::spawn(&mut command)?;
         until_listening(address, &mut process)?;
-        Ok(Self { _process: process, _folder: folder, address })
+        Ok(Self { process, _folder: folder, address })
     }
 
     /// Removes all keys.

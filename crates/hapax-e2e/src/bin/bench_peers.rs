@@ -51,5 +51,6 @@ fn main() -> Result<ExitCode> {
     if !plan.only.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
+    bench_peers::print_ahead_on_axum(&report);
     Ok(goal::print(&bench_peers::goals(&report)))
 }

@@ -7,8 +7,8 @@ fn bar(label: &str, value: f64, is_ours: bool) -> Bar {
 #[test]
 fn the_longest_bar_has_the_whole_width() {
     let svg = draw("Rates", &[bar("one", 0.5, true), bar("two", 1.0, false)], 2);
-    assert!(svg.contains("class=\"ours\" x=\"290\" y=\"40\" width=\"205.0\""), "{svg}");
-    assert!(svg.contains("class=\"peer\" x=\"290\" y=\"66\" width=\"410.0\""), "{svg}");
+    assert!(svg.contains("class=\"ours\" x=\"330\" y=\"40\" width=\"205.0\""), "{svg}");
+    assert!(svg.contains("class=\"peer\" x=\"330\" y=\"66\" width=\"410.0\""), "{svg}");
 }
 
 #[test]

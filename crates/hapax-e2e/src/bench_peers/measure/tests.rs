@@ -2,7 +2,7 @@ use super::{Measured, Mode, Round};
 use crate::bench_peers::catalogue::{Base, PEERS, Peer, StoreKind, bare};
 
 fn round(rate: f64) -> Round {
-    Round { rate, p50_millis: 1.0, p99_millis: 2.0, cpu_micros: 1e6 / rate }
+    Round { rate, p50_millis: 1.0, p99_millis: 2.0, cpu_micros: 1e6 / rate, redis_micros: 0.0 }
 }
 
 fn ours(store: StoreKind) -> &'static Peer {

@@ -10,7 +10,11 @@ fn find(name: &str, store: StoreKind) -> &'static Peer {
 }
 
 fn push(report: &mut Report, peer: &Peer, mode: Mode, rate: f64) {
-    report.measured.push(peer, mode, Round { rate, p50_millis: 1.0, p99_millis: 2.0, cpu_micros: 10.0 });
+    report.measured.push(
+        peer,
+        mode,
+        Round { rate, p50_millis: 1.0, p99_millis: 2.0, cpu_micros: 10.0, redis_micros: 0.0 },
+    );
 }
 
 /// Bare axum at 100 k, Hapax in memory at 70 k, and another peer in memory at `other`.
