@@ -113,3 +113,31 @@ struct LambdaGuide;
 #[cfg(all(doctest, feature = "axum", feature = "webhook"))]
 #[doc = include_str!("../../../docs/guide/webhooks.md")]
 struct WebhookGuide;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/keys.md")]
+struct KeyGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/modes.md")]
+struct ModeGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/stores.md")]
+struct StoreGuide;
+
+#[cfg(all(doctest, feature = "tower"))]
+#[doc = include_str!("../../../docs/guide/any-handler.md")]
+struct HandlerGuide;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/migrate.md")]
+struct MigrationGuide;
+
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../../docs/guide/troubleshoot.md")]
+struct TroubleshootingGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/checklist.md")]
+struct Checklist;

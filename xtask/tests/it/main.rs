@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
+mod checklist;
 mod documents;
 mod manifests;
 mod sources;

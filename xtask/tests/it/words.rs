@@ -17,6 +17,7 @@ const MAY_PROMISE: &[(&str, &str)] = &[
     ("crates/hapax-store-postgres/src/handler_tx.rs", "is the transactional mode of handlers"),
     ("crates/hapax-store-postgres/src/lib.rs", "has the transactional mode"),
     ("crates/hapax-store-postgres/src/tx/native.rs", "is the transactional mode of functions"),
+    ("docs/guide/modes.md", "compares the transactional mode with the others"),
     ("docs/guide/postgres.md", "has the transactional mode"),
     ("spec/protocol.md", "X-12 is the transactional mode"),
     ("crates/hapax-model/src/teeth.rs", "counts how often a text occurs"),

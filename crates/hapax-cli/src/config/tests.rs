@@ -1,3 +1,4 @@
+mod guide;
 mod sizes;
 mod surroundings;
 
@@ -527,27 +528,6 @@ fn the_committed_schema_is_up_to_date() {
     let shipped = std::fs::read_to_string(path).unwrap();
     let current = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     assert!(shipped == current, "run `hapax check --schema > crates/hapax-cli/hapax.schema.json`");
-}
-
-const GUIDE: &str = include_str!("../../../../docs/guide/sidecar.md");
-
-#[test]
-fn every_file_of_the_guide_is_valid() {
-    let blocks: Vec<_> =
-        GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(blocks.len() >= 4);
-    for block in blocks {
-        assert_eq!(loaded(block).upstream.len(), 1, "{block}");
-    }
-}
-
-#[test]
-fn the_guide_lists_every_option() {
-    let (_, listed) = GUIDE.split_once("<!-- hapax check --options -->\n").unwrap();
-    assert!(
-        listed.trim() == crate::commands::check::options(),
-        "replace what follows the mark in docs/guide/sidecar.md by what `hapax check --options` prints"
-    );
 }
 
 #[cfg(feature = "redis")]
