@@ -9,7 +9,7 @@
 //! | `function.rs` | the peer that is a function |
 //! | `probe.rs` | executions and answers under duplicates, hang-ups and crashes |
 //! | `report.rs`, `table.rs` | what a run found, as tables |
-//! | `page.rs`, `page.md`, `chart.rs` | the page of the documentation and its charts |
+//! | `page.rs`, `page.template`, `chart.rs` | the page of the documentation and its charts |
 //!
 //! The services are in `peers/` of this package: one program each, all with the same endpoint. A peer that cannot be
 //! installed or fails is listed with the reason.

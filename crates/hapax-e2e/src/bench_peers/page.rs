@@ -12,7 +12,7 @@ use super::report::{Report, is_service};
 use super::table::Table;
 
 /// The page, with a place for each part that a run fills in.
-const PAGE: &str = include_str!("page.md");
+const PAGE: &str = include_str!("page.template");
 
 impl Report {
     /// Writes the page and its charts.
