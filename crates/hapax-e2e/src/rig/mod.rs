@@ -3,6 +3,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `admin.rs` | a client of the admin API |
 //! | `args.rs` | command-line arguments and exit codes of the rigs' programs |
 //! | `child.rs` | a child process that is killed on drop |
 //! | `sidecar.rs` | one run of `hapax serve`, and a slot in which runs follow each other |
@@ -17,6 +18,7 @@
 //!
 //! Nothing here knows which store is used or which faults are injected.
 
+pub(crate) mod admin;
 pub mod args;
 pub(crate) mod audit;
 pub(crate) mod caller;
