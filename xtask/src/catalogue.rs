@@ -220,6 +220,15 @@ pub(crate) const PROOFS: &[Entry] = &[
         goals: SIDECAR_GOALS,
     },
     Entry {
+        name: "client",
+        about: "calls of hapax-client to a flaky service by a process under kill -9 (--calls N, --seed N)",
+        programs: &[
+            Program::new(E2E, "prove_client", &["--teeth"]).starting(CLI).teeth(),
+            Program::new(E2E, "prove_client", &[]).starting(CLI),
+        ],
+        goals: &["client-teeth", "client-doubles", "client-missing", "client-kills"],
+    },
+    Entry {
         name: "transactions",
         about: "work in PostgreSQL transactions while processes, server and pooler are killed (--rounds N)",
         programs: &[Program::new(E2E, "prove_transactions", &[])],
@@ -315,6 +324,13 @@ pub(crate) const SIDECAR_SLICE: Slice = Slice {
     program: Program::new(E2E, "prove_sidecar", &["--requests", "6000", "--kills", "6"]).starting(CLI),
     goals: SIDECAR_GOALS,
     limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `client`.
+pub(crate) const CLIENT_SLICE: Slice = Slice {
+    program: Program::new(E2E, "prove_client", &["--calls", "200"]).starting(CLI),
+    goals: &["client-doubles", "client-missing", "client-kills"],
+    limit: Duration::from_secs(5 * 60),
 };
 
 /// `cargo xtask test`, step `chaos`.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::catalogue::{
-    CHAOS_SLICE, CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE, SIMULATION_SLICE,
-    Slice,
+    CHAOS_SLICE, CLIENT_SLICE, CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE,
+    SIMULATION_SLICE, Slice,
 };
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
@@ -83,6 +83,11 @@ pub(crate) const STEPS: &[Step] = &[
         name: "sidecar",
         about: "the sidecar under load and kill -9, 6,000 requests and 6 kills",
         run: |run| slice(run, &SIDECAR_SLICE),
+    },
+    Step {
+        name: "client",
+        about: "calls to a flaky service by a process under kill -9, 200 calls and 10 kills",
+        run: |run| slice(run, &CLIENT_SLICE),
     },
     Step {
         name: "chaos",

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::budget::RetryBudget;
 use crate::call::{Call, CallBuilder};
 use crate::error::Error;
-use crate::journal::{Journal, JournalError, OpenCall, Resumed};
+use crate::journal::{IfMissing, Journal, JournalError, OpenCall, Resumed};
 use crate::plan::Settings;
 use crate::policy::RetryPolicy;
 
@@ -108,8 +108,9 @@ impl Client {
     /// Continues the calls of the journal that neither run nor are uncertain, one after the other, each with its key and its
     /// body. Call it at the start of a process.
     ///
-    /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call past the
-    /// lifetime of its key is not sent; it becomes uncertain.
+    /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call that is
+    /// answered 401, 403 or 407 stays open, since they may be missing there. A call past the lifetime of its key is not sent;
+    /// it becomes uncertain.
     pub async fn resume(&self) -> Vec<Resumed> {
         let Some(journal) = self.journal() else { return Vec::new() };
         let mut resumed = Vec::new();
@@ -154,7 +155,7 @@ impl Client {
 pub struct ClientBuilder {
     http: Option<reqwest::Client>,
     pub(crate) settings: Settings,
-    journal: Option<String>,
+    journal: Option<(String, IfMissing)>,
 }
 
 impl ClientBuilder {
@@ -215,7 +216,12 @@ impl ClientBuilder {
     ///
     /// Bodies and keys are stored as they are, in files that their owner can read; credential fields are not stored.
     pub fn journal(self, url: impl Into<String>) -> Self {
-        Self { journal: Some(url.into()), ..self }
+        Self { journal: Some((url.into(), IfMissing::Create)), ..self }
+    }
+
+    /// The same with a journal that exists: a missing one is an error, and none is created.
+    pub fn existing_journal(self, url: impl Into<String>) -> Self {
+        Self { journal: Some((url.into(), IfMissing::Refuse)), ..self }
     }
 
     /// Opens the journal, if there is one, and builds the client. Reads and writes files.
@@ -227,7 +233,8 @@ impl ClientBuilder {
             Some(http) => http,
             None => default_http().map_err(Error::request)?,
         };
-        let journal = self.journal.map(|url| open_journal(&url)).transpose().map_err(Error::Journal)?;
+        let journal = self.journal.map(|(url, if_missing)| open_journal(&url, if_missing)).transpose();
+        let journal = journal.map_err(Error::Journal)?;
         Ok(Client { shared: Arc::new(Shared { http, settings: self.settings, journal }) })
     }
 
@@ -246,9 +253,9 @@ fn default_http() -> Result<reqwest::Client, reqwest::Error> {
         .build()
 }
 
-fn open_journal(url: &str) -> Result<Journal, JournalError> {
+fn open_journal(url: &str, if_missing: IfMissing) -> Result<Journal, JournalError> {
     match url.strip_prefix(FILE_SCHEME).filter(|path| !path.is_empty()) {
-        Some(path) => Journal::open(PathBuf::from(path)),
+        Some(path) => Journal::open(PathBuf::from(path), if_missing),
         None => Err(JournalError::Url { url: url.to_owned() }),
     }
 }

@@ -28,6 +28,7 @@ use crate::response::Response;
 pub(crate) use self::entry::Entry;
 pub use self::error::JournalError;
 use self::frame::Event;
+pub(crate) use self::log::IfMissing;
 use self::log::Log;
 pub(crate) use self::stored::StoredCall;
 
@@ -107,9 +108,9 @@ pub struct Resumed {
 }
 
 impl Journal {
-    /// Opens the journal in a directory, and creates it where there is none.
-    pub(crate) fn open(directory: PathBuf) -> Result<Self, JournalError> {
-        let (log, recovered) = Log::open(directory)?;
+    /// Opens the journal in a directory.
+    pub(crate) fn open(directory: PathBuf, if_missing: IfMissing) -> Result<Self, JournalError> {
+        let (log, recovered) = Log::open(directory, if_missing)?;
         let next_id = recovered.last_key_value().map_or(0, |(id, _)| id + 1);
         let live = |(stored, is_uncertain)| LiveCall { stored, is_uncertain, running: 0 };
         let calls = recovered.into_iter().map(|(id, call)| (id, live(call))).collect();
@@ -139,7 +140,7 @@ impl Journal {
             state.calls.insert(id, LiveCall { stored, is_uncertain: false, running: 1 });
             let frame = state.appended;
             drop(state);
-            Ok((Entry { journal, id }, frame))
+            Ok((Entry { journal, id, is_resumed: false }, frame))
         };
         let (entry, frame) = blocking(append).await.map_err(Error::Journal)?;
         if let Err(error) = self.sync_through(frame).await {
@@ -158,7 +159,7 @@ impl Journal {
         }
         plan.made_at = plan.made_at.min(call.stored.key_made_at());
         call.running += 1;
-        Ok(Some(Entry { journal: self.clone(), id: *id }))
+        Ok(Some(Entry { journal: self.clone(), id: *id, is_resumed: false }))
     }
 
     /// Takes an open call that neither runs nor is uncertain.
@@ -169,7 +170,7 @@ impl Journal {
             return None;
         }
         live.running = 1;
-        Some((Entry { journal: self.clone(), id: call.id }, live.stored.clone()))
+        Some((Entry { journal: self.clone(), id: call.id, is_resumed: true }, live.stored.clone()))
     }
 
     /// Removes a call, durably.

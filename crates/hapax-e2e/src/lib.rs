@@ -6,6 +6,7 @@ pub mod bench_postgres;
 pub mod bench_redis;
 pub mod bench_store;
 pub mod chaos;
+pub mod client;
 pub mod crash;
 pub mod fault_proxy;
 pub mod flips;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
+
 use super::frame::Event;
 use super::{Journal, blocking};
 use crate::error::{Error, Limit, UncertainCause};
@@ -12,13 +14,16 @@ use crate::response::Response;
 pub(crate) struct Entry {
     pub(super) journal: Journal,
     pub(super) id: u64,
+    /// Whether the journal continues the call, and not its caller.
+    pub(super) is_resumed: bool,
 }
 
 impl Entry {
     /// Records the end of the call. A failure to write it is logged only: the call has its answer, and is made again later
     /// with the same key.
     pub(crate) async fn end(self, result: &Result<Response, Error>) {
-        let (shared, id, end) = (Arc::clone(&self.journal.shared), self.id, end(result));
+        let (shared, id) = (Arc::clone(&self.journal.shared), self.id);
+        let end = end(result, self.is_resumed);
         let written = blocking(move || {
             let mut state = shared.state.lock();
             match end {
@@ -56,8 +61,10 @@ enum End {
     Open,
 }
 
-fn end(result: &Result<Response, Error>) -> End {
+fn end(result: &Result<Response, Error>, is_resumed: bool) -> End {
     match result {
+        // The journal has no credentials, so a wrong set-up of the process that resumes must not end its calls.
+        Ok(response) if is_resumed && is_denied(response.status()) => End::Open,
         Err(Error::Uncertain { cause: UncertainCause::Server | UncertainCause::Lifetime, .. })
         | Err(Error::Exhausted { limit: Limit::Told, .. }) => End::Uncertain,
         // The record is gone, and an attempt of another process may have been the one that it was about.
@@ -67,4 +74,9 @@ fn end(result: &Result<Response, Error>) -> End {
         ) => End::Open,
         _ => End::Closed,
     }
+}
+
+fn is_denied(status: StatusCode) -> bool {
+    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::PROXY_AUTHENTICATION_REQUIRED]
+        .contains(&status)
 }

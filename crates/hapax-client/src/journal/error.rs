@@ -14,6 +14,13 @@ pub enum JournalError {
         /// The name.
         url: String,
     },
+    /// There is no journal, and none is to be created.
+    #[error("there is no journal in {}", directory.display())]
+    #[non_exhaustive]
+    Missing {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Another process uses the journal.
     #[error("another process uses the journal in {}", directory.display())]
     #[non_exhaustive]

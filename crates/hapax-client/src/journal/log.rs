@@ -20,6 +20,13 @@ const LOCK: &str = "LOCK";
 const MAGIC: [u8; 8] = *b"hapaxcj1";
 const START: usize = MAGIC.len() + 4;
 
+/// What to do where there is no journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IfMissing {
+    Create,
+    Refuse,
+}
+
 /// The open file.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -52,7 +59,10 @@ impl Sync {
 
 impl Log {
     /// Locks the directory and reads the calls without an end. The log is rewritten when it has more than those.
-    pub(super) fn open(directory: PathBuf) -> Result<(Self, OpenCalls), JournalError> {
+    pub(super) fn open(directory: PathBuf, if_missing: IfMissing) -> Result<(Self, OpenCalls), JournalError> {
+        if if_missing == IfMissing::Refuse && !directory.join(LOG).exists() {
+            return Err(JournalError::Missing { directory });
+        }
         create_private(&directory).map_err(|source| failed("create", &directory, source))?;
         let lock = lock(&directory)?;
         let path = directory.join(LOG);

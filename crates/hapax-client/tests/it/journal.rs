@@ -348,3 +348,34 @@ async fn a_body_beyond_the_limit_is_refused_before_it_is_sent() {
     assert_eq!((server.count(), client.open_calls().len()), (0, 0));
     client.post(server.url("/")).body("book").send().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_resumed_call_that_is_denied_stays_open() {
+    let directory = TempDir::new().unwrap();
+    let denied = [401, 403, 407].map(status);
+    let server = Server::with(lost().into_iter().chain(denied).chain([status(201)])).await;
+    lost_call(directory.path(), &server, "a").await;
+
+    let client = open(directory.path());
+    for status in [401, 403, 407] {
+        let resumed = client.resume().await;
+        assert_eq!(resumed[0].result.as_ref().unwrap().status(), status);
+        assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
+    }
+    client.resume().await;
+    assert_eq!(states(&client), []);
+}
+
+#[test]
+fn a_journal_that_must_exist_is_not_created() {
+    let directory = TempDir::new().unwrap();
+    let missing = directory.path().join("journal");
+    let opened = builder().existing_journal(format!("file:{}", missing.display())).build();
+    assert!(
+        matches!(opened, Err(Error::Journal(JournalError::Missing { directory, .. })) if directory == missing)
+    );
+    assert!(!missing.exists());
+
+    drop(open(&missing));
+    builder().existing_journal(format!("file:{}", missing.display())).build().unwrap();
+}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic in a test is the report")]
 
 mod bodies;
+mod chain;
 mod errors;
 mod journal;
 mod keys;

@@ -16,8 +16,8 @@ use hapax::http::{HttpPolicy, IdempotencyLayer};
 use hapax::{Hapax, MemoryStore};
 use tokio::sync::{Semaphore, watch};
 
+use crate::rig::serve::{listener, serve_on_thread};
 pub(super) use crate::rig::service::{NOW, WAIT};
-use crate::rig::service::{listener, serve_on_thread};
 
 /// Longer than any step takes in a run that works.
 const STEP_MAX: Duration = Duration::from_secs(60);

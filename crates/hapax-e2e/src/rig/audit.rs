@@ -8,27 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Result;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::LoadReport;
+use super::admin::AdminClient;
 use super::caller::{AnswerSource, AttemptResult, Caller};
 use super::damage::{AuditFault, Damage};
 use super::effects::{EffectLog, KeyEffects};
-use super::http::{HttpConnection, request};
 use super::ledger::Ledger;
 use super::load::FinishedLoad;
 use super::service::{OrderAnswer, OrderService};
-use super::sidecar::{SidecarAddress, TOKEN};
+use super::sidecar::SidecarAddress;
 
 /// Concurrent auditors.
 const AUDITORS: usize = 16;
-/// Tries of an admin request while the store does not answer in time, and the pause between them.
-const TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// Compares the answers of every key with its effects, where each effect gives its own answer: a key has exactly one
 /// effect, and every answer is that of an effect.
@@ -243,76 +239,6 @@ fn check_result(
             "{result:?}, where the service answered {:?}; heard before: {heard:?}",
             found.answers
         ))),
-    }
-}
-
-/// A client of the admin API.
-struct AdminClient {
-    address: SocketAddr,
-    connection: HttpConnection,
-}
-
-impl AdminClient {
-    async fn connect(address: SocketAddr) -> Result<Self> {
-        Ok(Self { address, connection: HttpConnection::open(address).await? })
-    }
-
-    /// Settles an uncertain record. Where the response is lost, the record is read again.
-    async fn settle(&mut self, id: &str, was_applied: bool) -> Result<()> {
-        let path = format!("/api/v1/records/{id}");
-        let verdict = if was_applied { "applied" } else { "not_applied" };
-        let mut was_sent = false;
-        for _ in 0..TRIES {
-            let found = self.read(&path).await?;
-            let record = &found["record"];
-            if record["state"] != "uncertain" {
-                ensure!(was_sent, "the record is {}", record["state"]);
-                return Ok(());
-            }
-            was_sent = true;
-            let change =
-                json!({ "version": record["version"], "verdict": verdict, "reason": "the service's log" });
-            if self.send("POST", &format!("{path}/settle"), &change.to_string()).await?.is_some() {
-                return Ok(());
-            }
-        }
-        bail!("the store takes no settlement")
-    }
-
-    /// Records that are in progress or uncertain: id and state of a page of them.
-    async fn open_records(&mut self) -> Result<Vec<(String, String)>> {
-        let page = self.read("/api/v1/records?state=in_progress,uncertain").await?;
-        let records = page["records"].as_array().context("a page has records")?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(records.iter().map(|record| (text(&record["id"]), text(&record["state"]))).collect())
-    }
-
-    /// Reads until the store answers in time.
-    async fn read(&mut self, path: &str) -> Result<Value> {
-        for _ in 0..TRIES {
-            if let Some(found) = self.send("GET", path, "").await? {
-                return Ok(found);
-            }
-        }
-        bail!("the store does not answer")
-    }
-
-    /// None where the store did not answer in time, or the connection had ended.
-    async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Option<Value>> {
-        let host = self.address;
-        let fields =
-            format!("Host: {host}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n");
-        let Ok(reply) = self.connection.exchange(&request(method, path, &fields, body)).await else {
-            // The server closes connections that were idle for a while.
-            self.connection = HttpConnection::open(self.address).await?;
-            return Ok(None);
-        };
-        if reply.status >= 500 {
-            sleep(PAUSE).await;
-            return Ok(None);
-        }
-        ensure!(reply.status == 200, "{} {}", reply.status, String::from_utf8_lossy(&reply.body));
-        Ok(Some(serde_json::from_slice(&reply.body)?))
     }
 }
 

@@ -3,11 +3,14 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `admin.rs` | a client of the admin API |
 //! | `args.rs` | command-line arguments and exit codes of the rigs' programs |
 //! | `child.rs` | a child process that is killed on drop |
 //! | `sidecar.rs` | one run of `hapax serve`, and a slot in which runs follow each other |
+//! | `serve.rs` | a router that is served on a thread |
 //! | `service.rs` | the service behind a sidecar, its planted defects, and the gate that holds its handlers |
 //! | `effects.rs` | the effect log: what the service did and answered, by key |
+//! | `flaws.rs` | refusals, lost, late and cut off answers of the service |
 //! | `http.rs` | an HTTP/1 connection with one exchange at a time |
 //! | `caller.rs` | a client that retries with the same key |
 //! | `load.rs` | all callers, concurrently |
@@ -17,15 +20,18 @@
 //!
 //! Nothing here knows which store is used or which faults are injected.
 
+pub(crate) mod admin;
 pub mod args;
 pub(crate) mod audit;
 pub(crate) mod caller;
 pub(crate) mod child;
 mod damage;
 pub(crate) mod effects;
+pub(crate) mod flaws;
 pub(crate) mod http;
 pub(crate) mod ledger;
 pub(crate) mod load;
+pub(crate) mod serve;
 pub(crate) mod service;
 pub(crate) mod sidecar;
 

@@ -1,22 +1,23 @@
 //! [`OrderService`]: the service behind a sidecar, with its effect log, planted defects, and a gate that holds handlers.
 
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::effects::{EffectLog, KeyEffects};
+use super::flaws::{self, Flaw, Flaws, SLOW};
 use super::http::HttpReply;
+use super::serve::{listener, serve_on_thread};
 
 /// The path on which duplicates wait for the first one's answer.
 pub(crate) const WAIT: &str = "/wait";
@@ -93,6 +94,7 @@ pub(crate) struct OrderService {
     pub(crate) address: SocketAddr,
     pub(crate) effects: Arc<EffectLog<OrderAnswer>>,
     defect: Option<ServiceDefect>,
+    flaws: Option<Arc<Flaws>>,
     refused: Arc<Mutex<HashSet<u64>>>,
     gate: Arc<watch::Sender<Gate>>,
     handlers: Arc<watch::Sender<HandlerCounts>>,
@@ -100,11 +102,21 @@ pub(crate) struct OrderService {
 
 impl OrderService {
     pub(crate) fn start(defect: Option<ServiceDefect>) -> Result<Self> {
+        Self::start_with(defect, None)
+    }
+
+    /// A service with the flaws of a seed.
+    pub(crate) fn start_flaky(seed: u64) -> Result<Self> {
+        Self::start_with(None, Some(Arc::new(Flaws::new(seed))))
+    }
+
+    fn start_with(defect: Option<ServiceDefect>, flaws: Option<Arc<Flaws>>) -> Result<Self> {
         let listener = listener()?;
         let service = Self {
             address: listener.local_addr()?,
             effects: Arc::default(),
             defect,
+            flaws,
             refused: Arc::default(),
             gate: Arc::new(watch::Sender::new(Gate::Open)),
             handlers: Arc::default(),
@@ -196,6 +208,12 @@ async fn execute(State(service): State<OrderService>, body: String) -> Response 
     if service.refuses(key) {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
+    let flaw = service.flaws.as_ref().and_then(|flaws| flaws.next(key));
+    match flaw {
+        Some(Flaw::Refused(status)) => return status.into_response(),
+        Some(Flaw::ResetBeforeEffect) => flaws::reset(),
+        _ => {}
+    }
     if service.has_defect(ServiceDefect::Doubled, key) {
         service.effects.add_effect(key);
     }
@@ -203,6 +221,11 @@ async fn execute(State(service): State<OrderService>, body: String) -> Response 
     // Lets other handlers run in between, as a service with a database does.
     tokio::task::yield_now().await;
     service.pass(Gate::BeforeAnswer).await;
+    match flaw {
+        Some(Flaw::ResetBeforeAnswer) => flaws::reset(),
+        Some(Flaw::SlowAnswer) => tokio::time::sleep(SLOW).await,
+        _ => {}
+    }
     if service.has_defect(ServiceDefect::Endless, key) {
         std::future::pending::<()>().await;
     }
@@ -212,28 +235,7 @@ async fn execute(State(service): State<OrderService>, body: String) -> Response 
     for (name, value) in KEPT.into_iter().zip(&answer.fields) {
         response = response.header(name, value);
     }
-    response.body(answer.body.into()).expect("a number makes a valid field")
-}
-
-/// A listener on a free port of the loopback address, for [`serve_on_thread`].
-pub(crate) fn listener() -> Result<std::net::TcpListener> {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-/// Serves what `app` makes, on a thread with its own runtime, until the process ends.
-pub(crate) fn serve_on_thread(
-    name: &str,
-    listener: std::net::TcpListener,
-    app: impl FnOnce() -> Router + Send + 'static,
-) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        runtime.block_on(async {
-            let listener = TcpListener::from_std(listener).expect("the socket does not block");
-            axum::serve(listener, app()).await.expect("it serves until the process ends");
-        });
-    })?;
-    Ok(())
+    let body = answer.body.clone();
+    let response = response.body(answer.body.into()).expect("a number makes a valid field");
+    if flaw == Some(Flaw::CutOffAnswer) { flaws::cut_off(response, &body) } else { response }
 }

@@ -102,7 +102,7 @@ async fn kill_repeatedly(
 }
 
 /// The lease is short, so that a claim of a dead sidecar lapses soon.
-fn settings(upstream: SocketAddr) -> String {
+pub(crate) fn settings(upstream: SocketAddr) -> String {
     format!(
         "upstream = \"http://{upstream}\"\n\
          [log]\nlevel = \"error\"\n\

@@ -5,7 +5,7 @@ use crate::journal::stored::tests::stored;
 
 fn open() -> (TempDir, Log) {
     let directory = TempDir::new().unwrap();
-    let (log, calls) = Log::open(directory.path().to_owned()).unwrap();
+    let (log, calls) = Log::open(directory.path().to_owned(), IfMissing::Create).unwrap();
     assert!(calls.is_empty());
     (directory, log)
 }
