@@ -62,6 +62,16 @@ pub enum Code {
     ListenFailed,
     /// The sidecar is unreachable, or the response is not that of a sidecar.
     AdminUnavailable,
+    /// The journal does not exist.
+    JournalMissing,
+    /// Another process uses the journal.
+    JournalInUse,
+    /// The journal is corrupt or none.
+    JournalDamaged,
+    /// The journal cannot be read or written.
+    JournalUnavailable,
+    /// Calls in a journal have no final answer.
+    CallsOpen,
     /// Another failure, such as one of output or of the setup of the process.
     Failed,
     /// The reader of stdout has closed it.
@@ -99,6 +109,11 @@ impl Code {
             Self::AdminExposed => "admin-exposed",
             Self::ListenFailed => "listen-failed",
             Self::AdminUnavailable => "admin-unavailable",
+            Self::JournalMissing => "journal-missing",
+            Self::JournalInUse => "journal-in-use",
+            Self::JournalDamaged => "journal-damaged",
+            Self::JournalUnavailable => "journal-unavailable",
+            Self::CallsOpen => "calls-open",
             Self::Failed | Self::OutputClosed => "failed",
         }
     }

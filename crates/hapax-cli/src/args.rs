@@ -1,5 +1,8 @@
 //! The command-line arguments. [`commands`](crate::commands) executes them.
 
+#[cfg(feature = "client")]
+mod client;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +16,9 @@ use crate::config;
 use crate::nearest::nearest;
 use crate::telemetry::LogFormat;
 
+#[cfg(feature = "client")]
+pub(crate) use self::client::{ClientCommand, Resume};
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
@@ -21,10 +27,12 @@ Exit codes:
   3  the record does not exist
   4  refused: several records match, the record has changed, it is in the wrong
      state, or the change was not confirmed
-  5  the store is missing, unavailable, in use, full, damaged or unreadable
+  5  the store or the journal is missing, unavailable, in use, full, damaged or
+     unreadable
   6  shutdown timed out; the operations still running become uncertain
+  7  calls in a journal have no final answer
 
-Interval error has a code in brackets, such as error[store-in-use], and a page of
+Every error has a code in brackets, such as error[store-in-use], and a page of
 that name in docs/errors.";
 
 /// Retry anything, it happens once: the sidecar, keys, records, sweeping and checks.
@@ -98,6 +106,10 @@ pub(crate) enum Command {
     Key(KeyCommand),
     /// List and inspect records, and settle uncertain ones
     Records(Box<Records>),
+    /// Finish the calls that a process with `hapax-client` left in its journal
+    #[cfg(feature = "client")]
+    #[command(subcommand)]
+    Client(ClientCommand),
     /// Remove expired records
     Sweep(Sweep),
     /// Validate the configuration and the store, and print both with warnings

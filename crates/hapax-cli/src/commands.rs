@@ -1,6 +1,8 @@
 //! The subcommands, one file each, and their dispatch.
 
 pub(crate) mod check;
+#[cfg(feature = "client")]
+mod client;
 mod completions;
 mod key;
 mod man;
@@ -43,6 +45,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let context = context()?;
             block_on(records::run(&command, &context, &flags(&global)))
         }
+        #[cfg(feature = "client")]
+        Command::Client(command) => block_on(client::run(&command, output)),
         Command::Sweep(sweep) => {
             let context = context()?;
             block_on(sweep::run(&sweep, &context))

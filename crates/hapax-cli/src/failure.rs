@@ -57,8 +57,13 @@ const fn status(code: Code) -> u8 {
         | Code::StoreDamaged
         | Code::AdminUnavailable
         | Code::Overloaded
+        | Code::JournalMissing
+        | Code::JournalInUse
+        | Code::JournalDamaged
+        | Code::JournalUnavailable
         | Code::Store(_) => 5,
         Code::DrainIncomplete => 6,
+        Code::CallsOpen => 7,
     }
 }
 

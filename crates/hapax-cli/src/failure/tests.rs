@@ -15,7 +15,7 @@ const STORE_KINDS: [StoreErrorKind; 8] = [
     StoreErrorKind::Invalid,
 ];
 
-const CODES: [Code; 27] = [
+const CODES: [Code; 32] = [
     Code::KeyInvalid,
     Code::InputInvalid,
     Code::ConfigInvalid,
@@ -41,6 +41,11 @@ const CODES: [Code; 27] = [
     Code::AdminExposed,
     Code::ListenFailed,
     Code::AdminUnavailable,
+    Code::JournalMissing,
+    Code::JournalInUse,
+    Code::JournalDamaged,
+    Code::JournalUnavailable,
+    Code::CallsOpen,
     Code::Failed,
     Code::OutputClosed,
 ];

@@ -9,6 +9,8 @@ mod callouts;
 mod certificates;
 mod changes;
 mod check;
+#[cfg(feature = "client")]
+mod client;
 mod config;
 mod demo;
 #[cfg(feature = "dynamodb")]

@@ -24,7 +24,7 @@ async fn a_service_that_is_killed_has_one_effect_for_each_order() {
     // This program again: its only test that runs is a service.
     let program = || {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--exact", "chain::service_process", "--ignored", "--nocapture"]);
+        command.args(["--exact", "chain::service_process", "--nocapture"]);
         Ok(command)
     };
     let mut chain = Chain::start(folder.path(), program).unwrap();
@@ -35,8 +35,8 @@ async fn a_service_that_is_killed_has_one_effect_for_each_order() {
     }
 }
 
+/// The process that the other test starts. By itself it does nothing.
 #[tokio::test]
-#[ignore = "a process that another test starts"]
 async fn service_process() {
     if processes::is_service() {
         processes::serve().await.unwrap();
