@@ -170,7 +170,7 @@ fn assert_passed_but(report: &Report, skipped: &[(&str, usize)]) {
 
 /// Cases that a sidecar in front of an HTTP/1 service cannot run.
 const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
-    ("the surface cannot clock", 26),
+    ("the surface cannot clock", 28),
     ("the surface cannot clock, store-faults", 2),
     ("the surface cannot gate", 8),
     ("the surface cannot grpc", 18),
@@ -193,7 +193,7 @@ async fn every_case_passes_through_the_sidecar() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_passes_through_the_sidecar_in_front_of_an_http_2_service() {
     let skipped = [
-        ("the surface cannot clock", 26),
+        ("the surface cannot clock", 28),
         ("the surface cannot clock, store-faults", 2),
         ("the surface cannot gate", 8),
         ("the surface cannot panics", 4),
