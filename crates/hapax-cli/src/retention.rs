@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hapax::http::{Endpoint, IdempotencyLayer};
+use hapax::http::{DERIVED_KEY_MARK, Endpoint, IdempotencyLayer};
 use http::Method;
 
 use crate::config::Route;
@@ -13,9 +13,11 @@ const FUNCTION_RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// The retention of `operation` by `routes` and the layer that is made of them. If several routes are possible, it is the
 /// longest of theirs: a record that is removed too early lets the operation run again.
 pub(crate) fn retention_of(operation: &str, layer: &IdempotencyLayer, routes: &[Route]) -> Duration {
-    let parts: Vec<&str> = operation.split(' ').collect();
+    let is_derived = operation.split(' ').any(|word| word == DERIVED_KEY_MARK);
+    let kept = |route: &Route| kept(route, is_derived);
+    let parts: Vec<&str> = operation.split(' ').filter(|word| *word != DERIVED_KEY_MARK).collect();
     let of_route = match parts[..] {
-        ["http"] | ["http", _] => {
+        ["http", ..] => {
             let is_it = |route: &&Route| route.policy.settings().endpoint == Some(Endpoint::Fingerprint);
             routes.iter().filter(is_it).filter_map(kept).max()
         }
@@ -29,8 +31,10 @@ pub(crate) fn retention_of(operation: &str, layer: &IdempotencyLayer, routes: &[
     of_route.unwrap_or(FUNCTION_RETENTION)
 }
 
-fn kept(route: &Route) -> Option<Duration> {
-    route.policy.settings().retention.map(|span| span.0)
+fn kept(route: &Route, is_derived: bool) -> Option<Duration> {
+    let settings = route.policy.settings();
+    let window = settings.key_derive_window.filter(|_| is_derived);
+    window.or(settings.retention).map(|span| span.0)
 }
 
 #[cfg(test)]
@@ -49,6 +53,12 @@ retention = "2h"
 path = "/v1/payments/**"
 methods = ["POST"]
 retention = "30d"
+
+[[route]]
+path = "/v1/carts"
+key_derive = ["/id"]
+key_derive_window = "3h"
+retention = "9h"
 
 [[route]]
 path = "/v1/charges"
@@ -74,10 +84,15 @@ retention = "1h"
             ("POST /v1/payments/7", 30 * 24),
             ("POST shop.example /v1/payments/7", 30 * 24),
             ("POST /v1/orders", 2),
+            ("POST /v1/carts", 9),
+            ("POST key:derived /v1/carts", 3),
+            ("POST key:derived shop.example /v1/carts", 3),
+            ("POST key:derived /v1/orders", 2),
             ("GET /v1/payments", 2),
             // One of the two routes whose operations have no path.
             ("http", 7 * 24),
             ("http shop.example", 7 * 24),
+            ("http key:derived  POST /v1/charges", 7 * 24),
             ("charge", 24),
             ("charge card", 24),
             ("", 24),

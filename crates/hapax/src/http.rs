@@ -98,7 +98,9 @@ pub use self::policy::{Classifier, EarlyData, HttpPolicy, KeyMode, OnStoreError}
 pub use self::problem::{Code, RefusalShape, RefusalShapeError, RefusalShapeName, TYPE_BASE};
 pub use self::protection::Protection;
 pub use self::reach::{UnreachableRoute, unreachable_route};
-pub use self::scope::{Anonymous, Endpoint, Principal, PrincipalError, Sources, is_http_operation};
+pub use self::scope::{
+    Anonymous, DERIVED_KEY_MARK, Endpoint, Principal, PrincipalError, Sources, is_http_operation,
+};
 pub use self::service::Idempotency;
 pub use self::settings::Settings;
 #[cfg(feature = "webhook")]

@@ -152,7 +152,7 @@ impl Rules {
 type Loss = (fn(&Rules, &Rules) -> bool, &'static str);
 
 /// The comparisons of two policies. Unsafe settings are warned about separately, at every reload.
-const LOSSES: [Loss; 9] = [
+const LOSSES: [Loss; 10] = [
     (
         |had, has| had.settings.key == Some(KeyMode::Required) && has.settings.key != Some(KeyMode::Required),
         "key = \"required\" was removed, requests without a key run unprotected",
@@ -164,6 +164,10 @@ const LOSSES: [Loss; 9] = [
     (
         |had, has| derived(&had.settings).is_some_and(|fields| derived(&has.settings) != Some(fields)),
         "`key_derive` was removed or changed, requests without a key run unprotected or under other keys",
+    ),
+    (
+        |had, has| derived(&has.settings).is_some() && window(&has.settings) < window(&had.settings),
+        "`key_derive_window` was shortened, retries without a key may run again",
     ),
     (
         |had, has| had.asks_first && !has.asks_first,
@@ -206,6 +210,11 @@ fn places(settings: &Settings) -> impl Iterator<Item = &Text<KeyPlace>> {
 /// The fields that keys are derived from.
 fn derived(settings: &Settings) -> Option<&Vec<Text<JsonPointer>>> {
     settings.key_derive.as_ref().filter(|fields| !fields.is_empty())
+}
+
+/// How long derived keys are kept.
+fn window(settings: &Settings) -> std::time::Duration {
+    span(settings.key_derive_window.or(settings.retention))
 }
 
 /// The settings that determine the scope of a record.

@@ -176,7 +176,7 @@ const SKIPPED_OVER_HTTP_1: [(&str, usize); 9] = [
     ("the surface cannot grpc", 18),
     ("the surface cannot grpc, store-faults", 1),
     ("the surface cannot panics", 4),
-    ("the surface cannot store-faults", 16),
+    ("the surface cannot store-faults", 18),
     (NO_TUNNEL, 1),
     (PROCESS_ENDED, 2),
 ];
@@ -197,7 +197,7 @@ async fn every_case_passes_through_the_sidecar_in_front_of_an_http_2_service() {
         ("the surface cannot clock, store-faults", 2),
         ("the surface cannot gate", 8),
         ("the surface cannot panics", 4),
-        ("the surface cannot store-faults", 17),
+        ("the surface cannot store-faults", 19),
         (NO_TUNNEL, 1),
         (PROCESS_ENDED, 2),
     ];

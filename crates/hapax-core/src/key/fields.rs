@@ -36,6 +36,8 @@ pub enum KeyFieldsError {
         /// What the serializer reports.
         why: String,
     },
+    /// There are no fields, so all content would have one key.
+    NoFields,
     /// A field is missing or `null`.
     Missing(JsonPointer),
     /// A field cannot be read, or it is an array or an object.
@@ -81,6 +83,9 @@ impl KeyFields {
     /// # Errors
     /// As [`key_of`](Self::key_of), and when the text is not JSON.
     pub fn key_of_json(&self, json: &[u8]) -> Result<Key, KeyFieldsError> {
+        if self.0.is_empty() {
+            return Err(KeyFieldsError::NoFields);
+        }
         let mut hash = Sha256::new();
         let mut add = |part: &[u8]| {
             hash.update(LengthPrefix::of(part).as_bytes());
@@ -102,6 +107,7 @@ impl fmt::Display for KeyFieldsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Content { why } => write!(f, "the content cannot be written as JSON: {why}"),
+            Self::NoFields => f.write_str("no fields are named from which a key can be derived"),
             Self::Missing(pointer) => write!(f, "`{pointer}` is missing, and the key is derived from it"),
             Self::Field { pointer, error } => write!(f, "`{pointer}`: {error}"),
         }

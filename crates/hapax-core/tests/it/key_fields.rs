@@ -49,4 +49,5 @@ fn k_11_content_without_a_field_has_no_key() {
     assert_eq!(fields().key_of(&order), Err(KeyFieldsError::Field { pointer: pointer(), error }));
     assert!(matches!(fields().key_of_json(b"{"), Err(KeyFieldsError::Field { .. })));
     assert!(KeyFields::new(["order"]).is_err());
+    assert_eq!(KeyFields::new([]).unwrap().key_of(&order), Err(KeyFieldsError::NoFields));
 }

@@ -10,6 +10,7 @@ mod principal;
 use std::sync::Arc;
 
 use hapax_core::Scope;
+use http::Method;
 use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -126,15 +127,21 @@ pub fn is_http_operation(operation: &str) -> bool {
     first == ANY_ENDPOINT || (is_method && last.is_some_and(|path| path.starts_with('/') || path == "*"))
 }
 
+/// The word that marks the operation of a derived key. Not a host: what follows the colon is not a port.
+pub const DERIVED_KEY_MARK: &str = "key:derived";
+
 /// The scope of derived keys beside `scope`: apart from the keys that callers choose, and recognisable in records (K-11).
-pub(crate) fn of_derived(scope: &Scope) -> Scope {
-    // Not a host: what follows the colon is not a port.
-    const MARK: &str = "key:derived";
-    let operation = match scope.operation().split_once(' ') {
-        Some((method, rest)) => format!("{method} {MARK} {rest}"),
-        None => format!("{} {MARK}", scope.operation()),
+///
+/// The endpoint is always part of it: no caller has chosen the same key for two endpoints.
+pub(crate) fn of_derived(scope: &Scope, method: &Method, path: &str) -> Scope {
+    let operation = scope.operation();
+    let (first, rest) = operation.split_once(' ').unwrap_or((operation, ""));
+    let marked = if first == ANY_ENDPOINT {
+        format!("{first} {DERIVED_KEY_MARK} {rest} {method} {path}")
+    } else {
+        format!("{first} {DERIVED_KEY_MARK} {rest}")
     };
-    Scope::from_parts(scope.namespace(), scope.principal_hash().copied(), &operation)
+    Scope::from_parts(scope.namespace(), scope.principal_hash().copied(), &marked)
 }
 
 /// The scope of the operation alone: words separated by a space. Neither methods nor paths contain spaces, so no two
@@ -173,7 +180,8 @@ fn push_host(operation: &mut String, parts: &Parts) {
             let mut separator = "";
             for line in parts.headers.get_all(HOST) {
                 operation.push_str(separator);
-                operation.push_str(&String::from_utf8_lossy(line.as_bytes()));
+                // Spaces separate the words of an operation.
+                operation.push_str(&String::from_utf8_lossy(line.as_bytes()).replace(' ', "_"));
                 separator = ",";
             }
         }

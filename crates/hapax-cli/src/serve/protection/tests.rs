@@ -71,6 +71,11 @@ async fn every_loss_is_reported_once_with_all_routes() {
         ("key_from = [\"header:idempotency-key\", \"query:key\"]", "", "`key_from` was removed"),
         ("header = \"x-key\"", "header = \"y-key\"", "`header` or `key_from`"),
         ("key_derive = [\"/id\"]", "key_derive = [\"/other\"]", "`key_derive` was removed or changed"),
+        (
+            "key_derive = [\"/id\"]\nkey_derive_window = \"2h\"",
+            "key_derive = [\"/id\"]\nkey_derive_window = \"1h\"",
+            "`key_derive_window` was shortened",
+        ),
         ("authorise = \"http://127.0.0.1:1/a\"", "", "`authorise` was removed"),
         ("webhook = \"stripe\"\nwebhook_secrets = [\"whsec_c2VjcmV0\"]", "", "`webhook` was removed"),
         ("anonymous = \"refuse\"", "", "anonymous = \"refuse\" was removed"),

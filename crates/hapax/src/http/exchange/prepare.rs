@@ -117,9 +117,9 @@ impl Responder {
             None => {
                 let derived = self.derived_key(parts, &read.data)?;
                 self.is_key_derived = derived.is_some();
-                derived
-                    .zip(known.err())
-                    .map(|(key, scope)| (ScopedKey::new(scope::of_derived(&scope), &key), key))
+                derived.zip(known.err()).map(|(key, scope)| {
+                    (ScopedKey::new(scope::of_derived(&scope, &parts.method, &path), &key), key)
+                })
             }
         };
         let policy = self.policy();

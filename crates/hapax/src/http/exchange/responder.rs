@@ -117,6 +117,11 @@ impl Responder {
         if let Some(name) = &self.policy().result_header {
             response.headers_mut().insert(name.clone(), HeaderValue::from_static(result));
         }
+        self.mark_derived(response);
+    }
+
+    /// Tells that the key was derived, where it was.
+    pub(super) fn mark_derived<R>(&self, response: &mut Response<R>) {
         if self.is_key_derived {
             response.headers_mut().insert(KEY_DERIVED.clone(), HeaderValue::from_static("true"));
         }

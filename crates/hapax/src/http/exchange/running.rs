@@ -114,6 +114,7 @@ impl Running {
                 };
                 classify::remove_override(response.headers_mut());
                 response.headers_mut().insert(PROTECTED.clone(), HeaderValue::from_static("false"));
+                responder.mark_derived(&mut response);
                 Ok(response)
             }
         }

@@ -60,7 +60,7 @@ fn s_01_a_trailing_slash_does_not_count_and_case_is_an_option() {
 #[test]
 fn s_01_the_host_counts_if_configured() {
     let rules = ScopeRules { host: true, ..ScopeRules::default() };
-    let cases: [(&str, Lines<'_>, &str); 7] = [
+    let cases: [(&str, Lines<'_>, &str); 8] = [
         ("/x", &[("host", "Shop.Example:443")], "POST shop.example:443 /x"),
         ("/X", &[("host", "shop.example")], "POST shop.example /X"),
         ("https://Shop.example/x", &[("host", "other")], "POST shop.example /x"),
@@ -68,6 +68,8 @@ fn s_01_the_host_counts_if_configured() {
         ("http://[2001:DB8::1]:80/x", &[], "POST [2001:db8::1]:80 /x"),
         ("/x", &[], "POST  /x"),
         ("/x", &[("host", "a"), ("host", "b")], "POST a,b /x"),
+        // Not the operation of a derived key.
+        ("/x", &[("host", "key:derived a")], "POST key:derived_a /x"),
     ];
     for (uri, lines, operation) in cases {
         assert_eq!(scope(&rules, &request(uri, lines)).operation(), operation);

@@ -144,6 +144,7 @@ impl Settings {
     fn check_spans(&self) -> Result<(), SettingsError> {
         let spans = [
             ("first_sent_window", self.first_sent_window, MILLISECOND),
+            ("key_derive_window", self.key_derive_window, MILLISECOND),
             ("retention", self.retention, MILLISECOND),
             ("uncertain_retention", self.uncertain_retention, MILLISECOND),
             ("lease", self.lease, LEASE_MIN),

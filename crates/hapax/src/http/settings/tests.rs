@@ -202,6 +202,7 @@ fn invalid_options_are_refused_with_a_remedy() {
     check(r#"{ "key_from": [] }"#, "key_from", "at least one place");
     check(r#"{ "key_derive": ["id"] }"#, "key_derive", "\"id\"");
     check(r#"{ "key_derive_window": "5m" }"#, "key_derive_window", "`key_derive`");
+    check(r#"{ "key_derive": ["/id"], "key_derive_window": "0s" }"#, "key_derive_window", "from 1ms");
     check(r#"{ "key_length_max": 0 }"#, "key_length_max", "1 to 255");
     check(r#"{ "key_length_max": 256 }"#, "key_length_max", "1 to 255");
     check(r#"{ "key_length_min": 9, "key_length_max": 8 }"#, "key_length_min", "at most 8");
