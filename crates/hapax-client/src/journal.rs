@@ -190,12 +190,11 @@ impl Journal {
         blocking(move || {
             let (sync, appended) = {
                 let state = shared.state.lock();
-                (state.log.sync(), state.appended)
+                (state.log.sync()?, state.appended)
             };
-            let synced = sync.run();
+            let result = sync.run();
             let mut state = shared.state.lock();
-            state.log.synced(sync, &synced);
-            synced?;
+            state.log.synced(&sync, result)?;
             state.synced = state.synced.max(appended);
             Ok(())
         })
@@ -258,3 +257,6 @@ async fn blocking<T: Send + 'static>(
 fn as_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,7 @@ pub(super) struct Log {
 }
 
 /// A sync that is to be run without a lock on the log.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Sync {
     path: PathBuf,
     file: Arc<File>,
@@ -124,25 +124,38 @@ impl Log {
     }
 
     /// A sync of all that was appended so far.
-    pub(super) fn sync(&self) -> Sync {
+    pub(super) fn sync(&self) -> Result<Sync, JournalError> {
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
         let path = self.directory.join(LOG);
-        Sync { path, file: Arc::clone(&self.file), size: self.size, generation: self.generation }
+        Ok(Sync { path, file: Arc::clone(&self.file), size: self.size, generation: self.generation })
     }
 
-    /// A sync has returned. After a failed one the kernel may have dropped the data, so nothing more is acknowledged, and
-    /// the calls that waited for it are removed from the file.
-    pub(super) fn synced(&mut self, sync: Sync, result: &Result<(), JournalError>) {
+    /// A sync has returned; says whether what it was to sync is on disk. After a failed one the kernel may have dropped the
+    /// data, so nothing more is acknowledged, and the calls that waited for it are removed from the file.
+    pub(super) fn synced(
+        &mut self,
+        sync: &Sync,
+        result: Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
+        // The file was rewritten meanwhile, with what was to be synced, and synced as a whole.
         if sync.generation != self.generation {
-            return;
+            return Ok(());
         }
         if result.is_ok() {
             self.synced_size = self.synced_size.max(sync.size);
-            return;
+            return Ok(());
         }
         self.is_stopped = true;
-        if let Err(error) = self.file.set_len(self.synced_size) {
+        self.size = self.synced_size;
+        if let Err(error) = self.file.set_len(self.size) {
             tracing::error!(%error, "calls that were not sent remain in the journal");
         }
+        result
     }
 
     /// Replaces the file by one with these calls only.
