@@ -87,7 +87,11 @@ impl Log {
                 file.sync_data().map_err(|source| failed("sync", &path, source))?;
                 (file, seed, size)
             }
-            _ => write_new(&directory, calls())?,
+            _ => {
+                let new = write_new(&directory, calls())?;
+                new.named?;
+                (new.file, new.seed, new.size)
+            }
         };
         let log = Self {
             directory,
@@ -163,14 +167,33 @@ impl Log {
         &mut self,
         calls: impl Iterator<Item = (u64, &'a StoredCall, bool)>,
     ) -> Result<(), JournalError> {
-        let (file, seed, size) = write_new(&self.directory, calls)?;
-        self.file = Arc::new(file);
-        self.seed = seed;
-        self.size = size;
-        self.synced_size = size;
-        self.generation += 1;
-        Ok(())
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
+        let new = write_new(&self.directory, calls)?;
+        self.replace(new)
     }
+
+    /// Goes on with the new file, which has the name already. Where that name may be lost, nothing more is acknowledged.
+    fn replace(&mut self, new: Written) -> Result<(), JournalError> {
+        self.file = Arc::new(new.file);
+        self.seed = new.seed;
+        self.size = new.size;
+        self.synced_size = new.size;
+        self.generation += 1;
+        self.is_stopped = new.named.is_err();
+        new.named
+    }
+}
+
+/// A new file in the place of the old one.
+#[derive(Debug)]
+struct Written {
+    file: File,
+    seed: u32,
+    size: u64,
+    /// Whether its name is on disk.
+    named: Result<(), JournalError>,
 }
 
 /// The seed in the head of a file: `Some(None)` for one that was never completed, `None` for a file of another kind.
@@ -187,7 +210,7 @@ fn seed(bytes: &[u8]) -> Option<Option<u32>> {
 fn write_new<'a>(
     directory: &Path,
     calls: impl Iterator<Item = (u64, &'a StoredCall, bool)>,
-) -> Result<(File, u32, u64), JournalError> {
+) -> Result<Written, JournalError> {
     let (path, new) = (directory.join(LOG), directory.join(NEW_LOG));
     let seed = getrandom::u32().map_err(|error| failed("seed", &new, io::Error::other(error)))?;
     let mut bytes = Vec::from(MAGIC);
@@ -199,18 +222,21 @@ fn write_new<'a>(
             bytes.extend(frame::encode(seed, 0, &Event::Uncertain { id }, &[]));
         }
     }
-    let write = || -> io::Result<File> {
-        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    let write = || -> io::Result<(File, Option<File>)> {
+        // All that may be missing is opened before the rename: after it, appends to the old file would be lost.
+        let names = if cfg!(unix) { Some(File::open(directory)?) } else { None };
+        let mut file = private().append(true).create(true).open(&new)?;
+        file.set_len(0)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&new, &path)?;
-        // The new name is on disk when its directory is.
-        #[cfg(unix)]
-        File::open(directory)?.sync_all()?;
-        private().append(true).open(&path)
+        Ok((file, names))
     };
-    let file = write().map_err(|source| failed("write", &new, source))?;
-    Ok((file, seed, bytes.len() as u64))
+    let (file, names) = write().map_err(|source| failed("write", &new, source))?;
+    // The new name is on disk when its directory is.
+    let named = names.map_or(Ok(()), |names| names.sync_all());
+    let named = named.map_err(|source| failed("sync", directory, source));
+    Ok(Written { file, seed, size: bytes.len() as u64, named })
 }
 
 fn lock(directory: &Path) -> Result<File, JournalError> {
