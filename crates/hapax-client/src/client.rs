@@ -115,10 +115,13 @@ impl Client {
         let Some(journal) = self.journal() else { return Vec::new() };
         let mut resumed = Vec::new();
         for call in journal.open_calls() {
-            let Some((entry, stored)) = journal.continue_call(&call) else { continue };
-            let result = match stored.plan(&self.shared.http, self.settings()) {
-                Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
-                Err(error) => Err(error),
+            let Some(taken) = journal.continue_call(&call).await else { continue };
+            let result = match taken {
+                Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
+                    Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(Error::Journal(error)),
             };
             resumed.push(Resumed { call, result });
         }

@@ -5,7 +5,7 @@ pub(in crate::journal) fn stored(key: &str, body: &[u8]) -> StoredCall {
     StoredCall::of(&plan(key, body)).unwrap()
 }
 
-fn plan(key: &str, body: &[u8]) -> Plan {
+pub(in crate::journal) fn plan(key: &str, body: &[u8]) -> Plan {
     let url = "https://user:secret@shop.example/orders?dry=1";
     let request = reqwest::Client::new().post(url).header("cookie", "sid=1").header("x-trace", "caf\u{e9}");
     let mut plan = Plan {
