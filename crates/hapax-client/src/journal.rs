@@ -145,6 +145,7 @@ impl Journal {
         };
         self.recorded(&entry, frame).await.map_err(Error::Journal)?;
         plan.made_at = plan.made_at.min(made_at);
+        plan.is_continued = entry.is_resumed;
         Ok(entry)
     }
 
@@ -158,7 +159,7 @@ impl Journal {
                 return Ok(None);
             }
             call.running += 1;
-            let entry = Entry { journal: self.clone(), id: *id, is_resumed: false };
+            let entry = Entry { journal: self.clone(), id: *id, is_resumed: true };
             return Ok(Some(Begun { entry, frame: call.frame, made_at: call.stored.key_made_at() }));
         }
         let id = state.next_id;

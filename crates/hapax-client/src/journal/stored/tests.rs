@@ -14,6 +14,7 @@ pub(in crate::journal) fn plan(key: &str, body: &[u8]) -> Plan {
         body: BodySource::Bytes(Some(Bytes::copy_from_slice(body))),
         key: Some(Key::new(key).unwrap()),
         made_at: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        is_continued: false,
         streams_response: false,
     };
     plan.put_key();
