@@ -169,7 +169,7 @@ impl CallBuilder {
         let head = self.client.http().request(self.method, url).headers(self.headers).build();
         let head = head.map_err(|fault| Error::request(fault.without_url()))?;
         let (body, settings, streams_response) = (self.body, self.settings, self.streams_response);
-        let mut plan = Plan { settings, head, body, key, made_at, streams_response };
+        let mut plan = Plan { settings, head, body, key, made_at, is_continued: false, streams_response };
         plan.put_key();
         Ok(Call { client: self.client, plan })
     }

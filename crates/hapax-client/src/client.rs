@@ -109,16 +109,20 @@ impl Client {
     /// body. Call it at the start of a process.
     ///
     /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call that is
-    /// answered 401, 403 or 407 stays open, since they may be missing there. A call past the lifetime of its key is not sent;
+    /// refused, by a redirect, 401, 403, 407 or the service's idempotency layer, stays open: they may be missing there, and an
+    /// earlier attempt may have had the effect. A call past the lifetime of its key is not sent;
     /// it becomes uncertain.
     pub async fn resume(&self) -> Vec<Resumed> {
         let Some(journal) = self.journal() else { return Vec::new() };
         let mut resumed = Vec::new();
         for call in journal.open_calls() {
-            let Some((entry, stored)) = journal.continue_call(&call) else { continue };
-            let result = match stored.plan(&self.shared.http, self.settings()) {
-                Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
-                Err(error) => Err(error),
+            let Some(taken) = journal.continue_call(&call).await else { continue };
+            let result = match taken {
+                Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
+                    Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(Error::Journal(error)),
             };
             resumed.push(Resumed { call, result });
         }

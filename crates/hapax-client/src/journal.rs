@@ -64,8 +64,18 @@ struct JournalState {
 struct LiveCall {
     stored: StoredCall,
     is_uncertain: bool,
+    /// The frame that opened it; 0 when it was on disk already as the journal was opened.
+    frame: u64,
     /// Futures of this process that make the call.
     running: u32,
+}
+
+/// A call that was begun.
+struct Begun {
+    entry: Entry,
+    /// The frame that must be on disk before the call is sent.
+    frame: u64,
+    made_at: SystemTime,
 }
 
 /// A call without a final answer.
@@ -112,7 +122,7 @@ impl Journal {
     pub(crate) fn open(directory: PathBuf, if_missing: IfMissing) -> Result<Self, JournalError> {
         let (log, recovered) = Log::open(directory, if_missing)?;
         let next_id = recovered.last_key_value().map_or(0, |(id, _)| id + 1);
-        let live = |(stored, is_uncertain)| LiveCall { stored, is_uncertain, running: 0 };
+        let live = |(stored, is_uncertain)| LiveCall { stored, is_uncertain, frame: 0, running: 0 };
         let calls = recovered.into_iter().map(|(id, call)| (id, live(call))).collect();
         let state = JournalState { log, calls, next_id, appended: 0, synced: 0 };
         let shared = Shared { state: Mutex::new(state), syncing: tokio::sync::Mutex::new(()) };
@@ -127,50 +137,63 @@ impl Journal {
     /// Records a call before its first attempt. A call that is recorded already is continued, with the age of its key.
     pub(crate) async fn begin(&self, plan: &mut Plan) -> Result<Entry, Error> {
         let stored = StoredCall::of(plan).map_err(Error::Journal)?;
-        if let Some(entry) = self.begun_earlier(&stored, plan)? {
-            return Ok(entry);
-        }
         let journal = self.clone();
-        // Made inside of the task: where the caller is dropped, so is the entry, and the call does not count as running.
-        let append = move || {
-            let mut state = journal.shared.state.lock();
-            let id = state.next_id;
-            state.append(&Event::Opened { id, call: stored.head() }, stored.body())?;
-            state.next_id += 1;
-            state.calls.insert(id, LiveCall { stored, is_uncertain: false, running: 1 });
-            let frame = state.appended;
-            drop(state);
-            Ok((Entry { journal, id, is_resumed: false }, frame))
+        // Inside of the task: where the caller is dropped, so is the entry, and the call does not count as running.
+        let begun = blocking(move || journal.begin_or_continue(stored)).await.map_err(Error::Journal)?;
+        let Some(Begun { entry, frame, made_at }) = begun else {
+            return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
         };
-        let (entry, frame) = blocking(append).await.map_err(Error::Journal)?;
-        if let Err(error) = self.sync_through(frame).await {
-            self.shared.state.lock().calls.remove(&entry.id);
-            return Err(Error::Journal(error));
-        }
+        self.recorded(&entry, frame).await.map_err(Error::Journal)?;
+        plan.made_at = plan.made_at.min(made_at);
+        plan.is_continued = entry.is_resumed;
         Ok(entry)
     }
 
-    fn begun_earlier(&self, stored: &StoredCall, plan: &mut Plan) -> Result<Option<Entry>, Error> {
+    /// Under one lock, so that two calls with a key are never both the first. `None` when the key has another body.
+    fn begin_or_continue(&self, stored: StoredCall) -> Result<Option<Begun>, JournalError> {
         let mut state = self.shared.state.lock();
-        let mut same = state.calls.iter_mut().filter(|(_, call)| call.stored.is_same_operation(stored));
-        let Some((id, call)) = same.next() else { return Ok(None) };
-        if call.stored.body() != stored.body() {
-            return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
+        let made_at = stored.key_made_at();
+        let mut same = state.calls.iter_mut().filter(|(_, call)| call.stored.is_same_operation(&stored));
+        if let Some((id, call)) = same.next() {
+            if call.stored.body() != stored.body() {
+                return Ok(None);
+            }
+            call.running += 1;
+            let entry = Entry { journal: self.clone(), id: *id, is_resumed: true };
+            return Ok(Some(Begun { entry, frame: call.frame, made_at: call.stored.key_made_at() }));
         }
-        plan.made_at = plan.made_at.min(call.stored.key_made_at());
-        call.running += 1;
-        Ok(Some(Entry { journal: self.clone(), id: *id, is_resumed: false }))
+        let id = state.next_id;
+        state.append(&Event::Opened { id, call: stored.head() }, stored.body())?;
+        state.next_id += 1;
+        let frame = state.appended;
+        state.calls.insert(id, LiveCall { stored, is_uncertain: false, frame, running: 1 });
+        let entry = Entry { journal: self.clone(), id, is_resumed: false };
+        Ok(Some(Begun { entry, frame, made_at }))
+    }
+
+    /// Waits until the call of an entry is on disk. One that cannot be written is no call of the journal.
+    async fn recorded(&self, entry: &Entry, frame: u64) -> Result<(), JournalError> {
+        self.sync_through(frame).await.inspect_err(|_| {
+            self.shared.state.lock().calls.remove(&entry.id);
+        })
     }
 
     /// Takes an open call that neither runs nor is uncertain.
-    pub(crate) fn continue_call(&self, call: &OpenCall) -> Option<(Entry, StoredCall)> {
-        let mut state = self.shared.state.lock();
-        let live = state.calls.get_mut(&call.id)?;
-        if live.running > 0 || live.is_uncertain {
-            return None;
-        }
-        live.running = 1;
-        Some((Entry { journal: self.clone(), id: call.id, is_resumed: true }, live.stored.clone()))
+    pub(crate) async fn continue_call(
+        &self,
+        call: &OpenCall,
+    ) -> Option<Result<(Entry, StoredCall), JournalError>> {
+        let (entry, stored, frame) = {
+            let mut state = self.shared.state.lock();
+            let live = state.calls.get_mut(&call.id)?;
+            if live.running > 0 || live.is_uncertain {
+                return None;
+            }
+            live.running = 1;
+            let entry = Entry { journal: self.clone(), id: call.id, is_resumed: true };
+            (entry, live.stored.clone(), live.frame)
+        };
+        Some(self.recorded(&entry, frame).await.map(|()| (entry, stored)))
     }
 
     /// Removes a call, durably.
@@ -190,12 +213,11 @@ impl Journal {
         blocking(move || {
             let (sync, appended) = {
                 let state = shared.state.lock();
-                (state.log.sync(), state.appended)
+                (state.log.sync()?, state.appended)
             };
-            let synced = sync.run();
+            let result = sync.run();
             let mut state = shared.state.lock();
-            state.log.synced(sync, &synced);
-            synced?;
+            state.log.synced(&sync, result)?;
             state.synced = state.synced.max(appended);
             Ok(())
         })
@@ -258,3 +280,6 @@ async fn blocking<T: Send + 'static>(
 fn as_ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

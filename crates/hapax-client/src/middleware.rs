@@ -51,7 +51,15 @@ impl RetryMiddleware {
             },
         };
         let made_at = plan::made_at(key.as_ref(), SystemTime::now());
-        let mut plan = Plan { settings, head: request, body, key, made_at, streams_response: false };
+        let mut plan = Plan {
+            settings,
+            head: request,
+            body,
+            key,
+            made_at,
+            is_continued: false,
+            streams_response: false,
+        };
         plan.put_key();
         Ok(plan)
     }

@@ -73,6 +73,8 @@ pub(crate) struct Plan {
     pub(crate) body: BodySource,
     pub(crate) key: Option<Key>,
     pub(crate) made_at: SystemTime,
+    /// Whether the caller continues a call of the journal: an answer may have been lost before.
+    pub(crate) is_continued: bool,
     /// Whether the response is handed out before its body was received.
     pub(crate) streams_response: bool,
 }

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// The base of Hapax's own types, in the links of refusals whose body has another format.
 const TYPE_BASE: &str = "https://hapax.dev/errors/";
 
+/// The refusal that says that the operation happened.
+pub(crate) const RESULT_UNAVAILABLE: &str = "result-unavailable";
+
 /// What a type means for the call that got it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Meaning {

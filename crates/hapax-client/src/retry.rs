@@ -40,6 +40,14 @@ pub(crate) fn is_replayed(headers: &HeaderMap) -> bool {
     REPLAY_MARKS.iter().any(|mark| word(headers, mark) == Some(true))
 }
 
+/// Whether an answer without a known type refuses the request as something in front of the operation does, such as a proxy
+/// or a check of credentials. It says nothing about an earlier attempt.
+pub(crate) fn is_refused_in_front(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_told = || status.is_client_error() && hint(headers) == Some(false);
+    let is_refused = status.is_redirection() || matches!(status.as_u16(), 401 | 403 | 407) || is_told();
+    is_refused && !is_replayed(headers)
+}
+
 /// Statuses of which no type and no hint makes a retry: the request itself is at fault, or the caller's rights are.
 pub(crate) fn is_never_retried(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 401 | 403 | 422)

@@ -5,13 +5,14 @@ mod redirect;
 
 use std::time::{Duration, SystemTime};
 
+use http::StatusCode;
 use tokio::time::Instant;
 
 use crate::error::{BoxError, Error, Last, Limit, MismatchFoundBy, UncertainCause};
 use crate::observe;
 use crate::plan::Plan;
 use crate::policy;
-use crate::problem::{Meaning, Problem};
+use crate::problem::{Meaning, Problem, RESULT_UNAVAILABLE};
 use crate::response::Response;
 use crate::retry::{self, Again, Situation, Verdict};
 
@@ -125,6 +126,11 @@ impl Sending<'_> {
             self.sent = self.sent.max(Sent::Answered);
         }
         match verdict {
+            Verdict::Final
+                if self.is_doubtful() && retry::is_refused_in_front(status, response.headers()) =>
+            {
+                Err(self.refused_later(status, None))
+            }
             Verdict::Final => Ok(Judged::Final(response)),
             Verdict::Retry { after } => {
                 Ok(Judged::Repeat { again: Again::Retry, after, reason: "status", response })
@@ -142,9 +148,31 @@ impl Sending<'_> {
             Verdict::Mismatch => Err(Error::Mismatch { key, by: MismatchFoundBy::Server }),
             Verdict::Refused => {
                 let problem: Box<Problem> = Box::new(problem.unwrap_or_default());
+                if self.is_doubtful() && problem.code() != RESULT_UNAVAILABLE {
+                    return Err(self.refused_later(status, Some(&problem)));
+                }
                 Err(Error::Refused { key, status, problem })
             }
         }
+    }
+
+    /// Whether an answer to an earlier attempt was lost: a refusal of this one says nothing about it.
+    fn is_doubtful(&self) -> bool {
+        let may_have_effect = self.plan.key.is_some() && !self.plan.head.method().is_safe();
+        may_have_effect && (self.sent == Sent::Unanswered || self.plan.is_continued)
+    }
+
+    /// The error of a call whose answer was lost, and of which a later attempt was refused.
+    fn refused_later(&self, status: StatusCode, problem: Option<&Problem>) -> Error {
+        let cause = match problem.map(Problem::code) {
+            Some("key-expired") => UncertainCause::Lifetime,
+            _ => UncertainCause::Transport,
+        };
+        let refusal = match problem {
+            Some(problem) => format!("a later attempt was refused ({status}): {problem}"),
+            None => format!("a later attempt was answered {status}"),
+        };
+        self.uncertain(cause, problem.and_then(|problem| problem.operation.clone()), Some(refusal.into()))
     }
 
     /// Notes what the server may have received, and names the failure.

@@ -106,7 +106,7 @@ async fn account(State(is_up): State<Arc<AtomicBool>>, headers: HeaderMap) -> St
 
 async fn refuse(State(is_up): State<Arc<AtomicBool>>) -> Response {
     match is_up.load(Ordering::Relaxed) {
-        true => problem(StatusCode::BAD_REQUEST, "digest-mismatch"),
+        true => problem(StatusCode::CONFLICT, "result-unavailable"),
         false => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }

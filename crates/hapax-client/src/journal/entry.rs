@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
-
 use super::frame::Event;
 use super::{Journal, blocking};
 use crate::error::{Error, Limit, UncertainCause};
+use crate::problem::RESULT_UNAVAILABLE;
 use crate::response::Response;
+use crate::retry;
 
 /// A call of this process in the journal. Dropped without its end, the call stays open.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(super) journal: Journal,
     pub(super) id: u64,
-    /// Whether the journal continues the call, and not its caller.
+    /// Whether the call was begun before, so that its answer may have been lost.
     pub(super) is_resumed: bool,
 }
 
@@ -63,20 +63,22 @@ enum End {
 
 fn end(result: &Result<Response, Error>, is_resumed: bool) -> End {
     match result {
-        // The journal has no credentials, so a wrong set-up of the process that resumes must not end its calls.
-        Ok(response) if is_resumed && is_denied(response.status()) => End::Open,
+        // An earlier attempt may have had the effect, and the journal has no credentials: what a wrong set-up of the process
+        // that resumes is answered must not end its calls.
+        Ok(response) if is_resumed && retry::is_refused_in_front(response.status(), response.headers()) => {
+            End::Open
+        }
         Err(Error::Uncertain { cause: UncertainCause::Server | UncertainCause::Lifetime, .. })
         | Err(Error::Exhausted { limit: Limit::Told, .. }) => End::Uncertain,
         // The record is gone, and an attempt of another process may have been the one that it was about.
         Err(Error::Refused { problem, .. }) if problem.code() == "key-expired" => End::Uncertain,
+        Err(Error::Refused { problem, .. }) if is_resumed && problem.code() != RESULT_UNAVAILABLE => {
+            End::Open
+        }
+        Err(Error::Mismatch { .. }) if is_resumed => End::Uncertain,
         Err(
             Error::Uncertain { .. } | Error::Exhausted { .. } | Error::InProgress { .. } | Error::Journal(_),
         ) => End::Open,
         _ => End::Closed,
     }
-}
-
-fn is_denied(status: StatusCode) -> bool {
-    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::PROXY_AUTHENTICATION_REQUIRED]
-        .contains(&status)
 }

@@ -43,7 +43,7 @@ pub(super) struct Log {
 }
 
 /// A sync that is to be run without a lock on the log.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Sync {
     path: PathBuf,
     file: Arc<File>,
@@ -87,7 +87,11 @@ impl Log {
                 file.sync_data().map_err(|source| failed("sync", &path, source))?;
                 (file, seed, size)
             }
-            _ => write_new(&directory, calls())?,
+            _ => {
+                let new = write_new(&directory, calls())?;
+                new.named?;
+                (new.file, new.seed, new.size)
+            }
         };
         let log = Self {
             directory,
@@ -124,25 +128,38 @@ impl Log {
     }
 
     /// A sync of all that was appended so far.
-    pub(super) fn sync(&self) -> Sync {
+    pub(super) fn sync(&self) -> Result<Sync, JournalError> {
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
         let path = self.directory.join(LOG);
-        Sync { path, file: Arc::clone(&self.file), size: self.size, generation: self.generation }
+        Ok(Sync { path, file: Arc::clone(&self.file), size: self.size, generation: self.generation })
     }
 
-    /// A sync has returned. After a failed one the kernel may have dropped the data, so nothing more is acknowledged, and
-    /// the calls that waited for it are removed from the file.
-    pub(super) fn synced(&mut self, sync: Sync, result: &Result<(), JournalError>) {
+    /// A sync has returned; says whether what it was to sync is on disk. After a failed one the kernel may have dropped the
+    /// data, so nothing more is acknowledged, and the calls that waited for it are removed from the file.
+    pub(super) fn synced(
+        &mut self,
+        sync: &Sync,
+        result: Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
+        // The file was rewritten meanwhile, with what was to be synced, and synced as a whole.
         if sync.generation != self.generation {
-            return;
+            return Ok(());
         }
         if result.is_ok() {
             self.synced_size = self.synced_size.max(sync.size);
-            return;
+            return Ok(());
         }
         self.is_stopped = true;
-        if let Err(error) = self.file.set_len(self.synced_size) {
+        self.size = self.synced_size;
+        if let Err(error) = self.file.set_len(self.size) {
             tracing::error!(%error, "calls that were not sent remain in the journal");
         }
+        result
     }
 
     /// Replaces the file by one with these calls only.
@@ -150,14 +167,33 @@ impl Log {
         &mut self,
         calls: impl Iterator<Item = (u64, &'a StoredCall, bool)>,
     ) -> Result<(), JournalError> {
-        let (file, seed, size) = write_new(&self.directory, calls)?;
-        self.file = Arc::new(file);
-        self.seed = seed;
-        self.size = size;
-        self.synced_size = size;
-        self.generation += 1;
-        Ok(())
+        if self.is_stopped {
+            return Err(JournalError::Stopped);
+        }
+        let new = write_new(&self.directory, calls)?;
+        self.replace(new)
     }
+
+    /// Goes on with the new file, which has the name already. Where that name may be lost, nothing more is acknowledged.
+    fn replace(&mut self, new: Written) -> Result<(), JournalError> {
+        self.file = Arc::new(new.file);
+        self.seed = new.seed;
+        self.size = new.size;
+        self.synced_size = new.size;
+        self.generation += 1;
+        self.is_stopped = new.named.is_err();
+        new.named
+    }
+}
+
+/// A new file in the place of the old one.
+#[derive(Debug)]
+struct Written {
+    file: File,
+    seed: u32,
+    size: u64,
+    /// Whether its name is on disk.
+    named: Result<(), JournalError>,
 }
 
 /// The seed in the head of a file: `Some(None)` for one that was never completed, `None` for a file of another kind.
@@ -174,7 +210,7 @@ fn seed(bytes: &[u8]) -> Option<Option<u32>> {
 fn write_new<'a>(
     directory: &Path,
     calls: impl Iterator<Item = (u64, &'a StoredCall, bool)>,
-) -> Result<(File, u32, u64), JournalError> {
+) -> Result<Written, JournalError> {
     let (path, new) = (directory.join(LOG), directory.join(NEW_LOG));
     let seed = getrandom::u32().map_err(|error| failed("seed", &new, io::Error::other(error)))?;
     let mut bytes = Vec::from(MAGIC);
@@ -186,18 +222,21 @@ fn write_new<'a>(
             bytes.extend(frame::encode(seed, 0, &Event::Uncertain { id }, &[]));
         }
     }
-    let write = || -> io::Result<File> {
-        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    let write = || -> io::Result<(File, Option<File>)> {
+        // All that may be missing is opened before the rename: after it, appends to the old file would be lost.
+        let names = if cfg!(unix) { Some(File::open(directory)?) } else { None };
+        let mut file = private().append(true).create(true).open(&new)?;
+        file.set_len(0)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&new, &path)?;
-        // The new name is on disk when its directory is.
-        #[cfg(unix)]
-        File::open(directory)?.sync_all()?;
-        private().append(true).open(&path)
+        Ok((file, names))
     };
-    let file = write().map_err(|source| failed("write", &new, source))?;
-    Ok((file, seed, bytes.len() as u64))
+    let (file, names) = write().map_err(|source| failed("write", &new, source))?;
+    // The new name is on disk when its directory is.
+    let named = names.map_or(Ok(()), |names| names.sync_all());
+    let named = named.map_err(|source| failed("sync", directory, source));
+    Ok(Written { file, seed, size: bytes.len() as u64, named })
 }
 
 fn lock(directory: &Path) -> Result<File, JournalError> {

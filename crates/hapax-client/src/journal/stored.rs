@@ -131,6 +131,7 @@ impl StoredCall {
             body: BodySource::Bytes(self.body.clone()),
             key: Some(self.key.clone()),
             made_at: self.key_made_at(),
+            is_continued: false,
             streams_response: false,
         })
     }

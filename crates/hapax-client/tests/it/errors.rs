@@ -56,6 +56,43 @@ async fn c_04_lost_answers_end_as_an_unknown_outcome_with_the_key() {
 }
 
 #[tokio::test]
+async fn c_04_a_refusal_says_nothing_about_an_attempt_whose_answer_was_lost() {
+    for refusal in [
+        status(302),
+        status(401),
+        status(403),
+        status(407),
+        answer(429, &[("x-should-retry", "false")], ""),
+        problem(400, "principal-missing", &[]),
+        problem(401, "signature-invalid", &[]),
+    ] {
+        let error = ending(vec![Step::CloseRead, refusal]).await;
+        assert!(
+            matches!(error, Error::Uncertain { cause: UncertainCause::Transport, attempts: 2, .. }),
+            "{error}"
+        );
+        assert_eq!(error.key(), Some(&key()));
+        assert!(error.source().unwrap().to_string().starts_with("a later attempt was"), "{error:?}");
+    }
+    let error = ending(vec![Step::CloseRead, problem(400, "key-expired", &[])]).await;
+    assert!(matches!(error, Error::Uncertain { cause: UncertainCause::Lifetime, .. }), "{error}");
+    let error = ending(vec![Step::CloseRead, problem(409, "result-unavailable", &[])]).await;
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn c_04_a_replayed_refusal_is_the_answer_of_a_lost_attempt() {
+    let replay = answer(403, &[("x-idempotent-replayed", "true")], "");
+    for (last, code) in [(replay, 403), (status(404), 404), (status(422), 422)] {
+        let server = Server::with([Step::CloseRead, last]).await;
+        let response = client().post(server.url("/")).send().await.unwrap();
+        assert_eq!((response.status().as_u16(), response.attempts()), (code, 2));
+    }
+    let server = Server::with([Step::CloseRead, status(403)]).await;
+    assert_eq!(client().get(server.url("/")).send().await.unwrap().status(), 403);
+}
+
+#[tokio::test]
 async fn c_04_a_failure_that_may_hide_an_effect_is_no_proof_against_it() {
     for (first, is_unknown) in [(status(500), true), (problem(503, "store-unavailable", &[]), false)] {
         let server = Server::that_ends([first]).await;

@@ -9,7 +9,7 @@ use hapax_client::{
 };
 use tempfile::TempDir;
 
-use crate::server::{Server, Step, builder, problem, refusing_url, status};
+use crate::server::{Server, Step, answer, builder, problem, refusing_url, status};
 
 fn open(directory: &Path) -> Client {
     try_open(directory).unwrap()
@@ -142,7 +142,7 @@ async fn c_04_an_uncertain_call_stays_listed_until_it_is_forgotten() {
 #[tokio::test]
 async fn c_03_a_call_that_the_server_said_not_to_retry_is_not_resumed() {
     let directory = TempDir::new().unwrap();
-    let told = crate::server::answer(502, &[("x-should-retry", "false")], "");
+    let told = answer(502, &[("x-should-retry", "false")], "");
     let server = Server::with([told]).await;
     let client = open(directory.path());
     client.post(server.url("/")).key(key("a")).send().await.unwrap_err();
@@ -378,4 +378,39 @@ fn a_journal_that_must_exist_is_not_created() {
 
     drop(open(&missing));
     builder().existing_journal(format!("file:{}", missing.display())).build().unwrap();
+}
+
+#[tokio::test]
+async fn c_04_a_refusal_ends_no_call_that_was_begun_before() {
+    let cases = [
+        (problem(400, "principal-missing", &[]), Some(OpenCallState::Open)),
+        (problem(401, "signature-invalid", &[]), Some(OpenCallState::Open)),
+        (answer(302, &[("location", "http://maintenance.example/")], ""), Some(OpenCallState::Open)),
+        (problem(400, "key-expired", &[]), Some(OpenCallState::Uncertain)),
+        (problem(422, "key-reused", &[]), Some(OpenCallState::Uncertain)),
+        (problem(409, "result-unavailable", &[]), None),
+        (answer(401, &[("x-idempotent-replayed", "true")], ""), None),
+        (status(404), None),
+    ];
+    for (step, state) in cases {
+        let directory = TempDir::new().unwrap();
+        let shown = format!("{step:?}");
+        let server = Server::with(lost().into_iter().chain([step])).await;
+        lost_call(directory.path(), &server, "a").await;
+        let client = open(directory.path());
+        client.resume().await;
+        let expected: Vec<_> = state.map(|state| (key("a"), state)).into_iter().collect();
+        assert_eq!(states(&client), expected, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn c_04_a_repeated_key_that_is_denied_has_an_unknown_outcome() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::with(lost().into_iter().chain([status(403)])).await;
+    lost_call(directory.path(), &server, "a").await;
+    let client = open(directory.path());
+    let error = client.post(server.url("/orders")).key(key("a")).json("a").send().await.unwrap_err();
+    assert!(matches!(error, Error::Uncertain { cause: UncertainCause::Transport, .. }), "{error}");
+    assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
 }

@@ -27,15 +27,18 @@ fn a_log_that_cannot_be_written_takes_no_more() {
 fn a_failed_sync_removes_what_was_not_synced_and_stops_the_log() {
     let (directory, mut log) = open();
     append(&mut log).unwrap();
-    let sync = log.sync();
+    let sync = log.sync().unwrap();
     let result = sync.run();
-    log.synced(sync, &result);
+    log.synced(&sync, result).unwrap();
     let size = log.size();
 
     append(&mut log).unwrap();
-    let sync = log.sync();
-    log.synced(sync, &Err(JournalError::Stopped));
+    let sync = log.sync().unwrap();
+    log.synced(&sync, Err(JournalError::Stopped)).unwrap_err();
     assert_eq!(fs::metadata(directory.path().join(LOG)).unwrap().len(), size);
+    assert_eq!(log.size(), size);
+    assert!(matches!(log.sync(), Err(JournalError::Stopped)));
+    assert!(matches!(log.synced(&sync, Ok(())), Err(JournalError::Stopped)));
     assert!(matches!(append(&mut log), Err(JournalError::Stopped)));
 }
 
@@ -43,10 +46,35 @@ fn a_failed_sync_removes_what_was_not_synced_and_stops_the_log() {
 fn a_sync_from_before_a_rewrite_says_nothing_about_the_new_file() {
     let (_directory, mut log) = open();
     append(&mut log).unwrap();
-    let sync = log.sync();
+    let sync = log.sync().unwrap();
     log.rewrite(std::iter::empty()).unwrap();
-    log.synced(sync.clone(), &Ok(()));
+    log.synced(&sync, Ok(())).unwrap();
     assert_eq!(log.synced_size, START as u64);
-    log.synced(sync, &Err(JournalError::Stopped));
+    log.synced(&sync, Err(JournalError::Stopped)).unwrap();
     append(&mut log).unwrap();
+}
+
+#[test]
+fn a_rewritten_log_whose_name_may_be_lost_takes_no_more() {
+    let (directory, mut log) = open();
+    append(&mut log).unwrap();
+    let mut new = write_new(directory.path(), std::iter::empty()).unwrap();
+    new.named = Err(JournalError::Stopped);
+    log.replace(new).unwrap_err();
+    assert_eq!(log.size(), fs::metadata(directory.path().join(LOG)).unwrap().len());
+    assert!(matches!(append(&mut log), Err(JournalError::Stopped)));
+    assert!(matches!(log.sync(), Err(JournalError::Stopped)));
+    assert!(matches!(log.rewrite(std::iter::empty()), Err(JournalError::Stopped)));
+}
+
+#[test]
+fn appends_after_a_rewrite_are_in_the_new_file() {
+    let (directory, mut log) = open();
+    fs::write(directory.path().join(NEW_LOG), "left behind by a process that was killed").unwrap();
+    log.rewrite(std::iter::empty()).unwrap();
+    append(&mut log).unwrap();
+    assert_eq!(log.size(), fs::metadata(directory.path().join(LOG)).unwrap().len());
+    drop(log);
+    let (_log, calls) = Log::open(directory.path().to_owned(), IfMissing::Refuse).unwrap();
+    assert_eq!(calls.len(), 1);
 }

@@ -5,7 +5,7 @@ pub(in crate::journal) fn stored(key: &str, body: &[u8]) -> StoredCall {
     StoredCall::of(&plan(key, body)).unwrap()
 }
 
-fn plan(key: &str, body: &[u8]) -> Plan {
+pub(in crate::journal) fn plan(key: &str, body: &[u8]) -> Plan {
     let url = "https://user:secret@shop.example/orders?dry=1";
     let request = reqwest::Client::new().post(url).header("cookie", "sid=1").header("x-trace", "caf\u{e9}");
     let mut plan = Plan {
@@ -14,6 +14,7 @@ fn plan(key: &str, body: &[u8]) -> Plan {
         body: BodySource::Bytes(Some(Bytes::copy_from_slice(body))),
         key: Some(Key::new(key).unwrap()),
         made_at: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        is_continued: false,
         streams_response: false,
     };
     plan.put_key();

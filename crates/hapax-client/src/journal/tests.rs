@@ -1,0 +1,83 @@
+use tempfile::TempDir;
+
+use super::stored::tests::{plan, stored};
+use super::*;
+
+fn open() -> (TempDir, Journal) {
+    let directory = TempDir::new().unwrap();
+    let journal = Journal::open(directory.path().to_owned(), IfMissing::Create).unwrap();
+    (directory, journal)
+}
+
+/// Appends a call that is not synced, and returns the number of its frame.
+fn append(journal: &Journal, key: &str) -> u64 {
+    let mut state = journal.shared.state.lock();
+    let (id, stored) = (state.next_id, stored(key, b"book"));
+    state.append(&Event::Opened { id, call: stored.head() }, stored.body()).unwrap();
+    state.next_id += 1;
+    let frame = state.appended;
+    state.calls.insert(id, LiveCall { stored, is_uncertain: false, frame, running: 1 });
+    frame
+}
+
+#[tokio::test]
+async fn a_call_that_waited_behind_a_failed_sync_is_not_acknowledged() {
+    let (directory, journal) = open();
+    append(&journal, "a");
+    let sync = journal.shared.state.lock().log.sync().unwrap();
+    let second = append(&journal, "b");
+    journal.shared.state.lock().log.synced(&sync, Err(JournalError::Stopped)).unwrap_err();
+    assert!(matches!(journal.sync_through(second).await, Err(JournalError::Stopped)));
+
+    drop(journal);
+    let journal = Journal::open(directory.path().to_owned(), IfMissing::Refuse).unwrap();
+    assert!(journal.open_calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_another_has_begun_waits_until_it_is_on_disk() {
+    let (_directory, journal) = open();
+    let turn = journal.shared.syncing.lock().await;
+    let first = tokio::spawn({
+        let journal = journal.clone();
+        async move { journal.begin(&mut plan("a", b"book")).await.map(drop) }
+    });
+    while journal.open_calls().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let mut second = plan("a", b"book");
+    let mut second = std::pin::pin!(journal.begin(&mut second));
+    let early = tokio::time::timeout(Duration::from_millis(100), second.as_mut()).await;
+    assert!(early.is_err() && !first.is_finished());
+
+    drop(turn);
+    second.await.map(drop).unwrap();
+    first.await.unwrap().unwrap();
+    assert_eq!(journal.shared.state.lock().synced, 1);
+}
+
+#[tokio::test]
+async fn a_call_whose_caller_left_before_its_sync_is_synced_when_it_is_resumed() {
+    let (_directory, journal) = open();
+    append(&journal, "a");
+    journal.shared.state.lock().calls.values_mut().for_each(|call| call.running = 0);
+    let call = journal.open_calls().remove(0);
+    journal.continue_call(&call).await.unwrap().map(drop).unwrap();
+    assert_eq!(journal.shared.state.lock().synced, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_01_of_two_bodies_with_one_key_one_is_begun() {
+    let (_directory, journal) = open();
+    for round in 0..50 {
+        let key = format!("k{round}");
+        let begin = |body: &'static [u8]| {
+            let (journal, mut plan) = (journal.clone(), plan(&key, body));
+            tokio::spawn(async move { journal.begin(&mut plan).await })
+        };
+        let (one, two) = (begin(b"one"), begin(b"two"));
+        let (one, two) = (one.await.unwrap(), two.await.unwrap());
+        let refused = [&one, &two].into_iter().filter_map(|begun| begun.as_ref().err());
+        assert!(matches!(refused.collect::<Vec<_>>()[..], [Error::Mismatch { .. }]), "round {round}");
+    }
+}
