@@ -250,6 +250,7 @@ struct HttpTransport<'a>(&'a reqwest::Client);
 
 impl Transport for HttpTransport<'_> {
     async fn send(&mut self, request: reqwest::Request) -> Result<reqwest::Response, Failure> {
-        self.0.execute(request).await.map_err(Failure::from)
+        let url = request.url().clone();
+        self.0.execute(request).await.map_err(|error| Failure::of(error, &url))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use reqwest::Request;
+use reqwest::{Request, Url};
 
 use super::redirect;
 use crate::error::BoxError;
@@ -70,15 +70,11 @@ impl Failure {
         Self { kind: FailureKind::Repeatable(LostBy::Timeout), source }
     }
 
-    #[cfg(feature = "middleware")]
-    pub(crate) fn transport(source: BoxError) -> Self {
-        Self { kind: FailureKind::Repeatable(LostBy::Transport), source }
-    }
-}
-
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Self {
-        let kind = if error.is_builder() {
+    /// An error of the HTTP client for a request to this URL.
+    pub(crate) fn of(error: reqwest::Error, url: &Url) -> Self {
+        // About another URL it is the error of a redirect that the HTTP client has followed, after the request was sent.
+        let is_of_request = error.url().is_none_or(|other| other == url);
+        let kind = if error.is_builder() && is_of_request {
             FailureKind::Invalid
         } else if error.is_connect() {
             FailureKind::Repeatable(LostBy::Connect)
@@ -89,6 +85,11 @@ impl From<reqwest::Error> for Failure {
         };
         // The query of a URL may hold a secret.
         Self { kind, source: error.without_url().into() }
+    }
+
+    #[cfg(feature = "middleware")]
+    pub(crate) fn transport(source: BoxError) -> Self {
+        Self { kind: FailureKind::Repeatable(LostBy::Transport), source }
     }
 }
 
