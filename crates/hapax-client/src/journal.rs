@@ -144,7 +144,7 @@ impl Journal {
             return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
         };
         self.recorded(&entry, frame).await.map_err(Error::Journal)?;
-        plan.made_at = plan.made_at.min(made_at);
+        plan.continue_from(made_at, SystemTime::now());
         plan.is_continued = entry.is_resumed;
         Ok(entry)
     }
