@@ -1,7 +1,7 @@
 //! One attempt: the request, its redirects and the body of its answer, within a time limit.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -121,7 +121,12 @@ async fn exchange(plan: &Plan, transport: &mut impl Transport) -> Result<reqwest
         })?;
         let response = transport.send(request).await?;
         match redirect::target(response.status(), response.headers(), &url) {
-            Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => url = target,
+            Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => {
+                if plan.lifetime_left(SystemTime::now()).is_zero() {
+                    return Err(Failure::timed_out());
+                }
+                url = target;
+            }
             _ => return Ok(response),
         }
     }
