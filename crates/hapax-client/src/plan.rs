@@ -134,7 +134,11 @@ impl Plan {
     pub(crate) fn put_key(&mut self) {
         if let Some(key) = &self.key {
             let value = || key_field::quoted(key);
-            self.head.headers_mut().entry(self.settings.key_field.clone()).or_insert_with(value);
+            self.head
+                .headers_mut()
+                .entry(self.settings.key_field.clone())
+                .or_insert_with(value)
+                .set_sensitive(true);
         }
     }
 }
