@@ -165,7 +165,8 @@ impl CallBuilder {
         if self.is_json {
             plan::put_json_fields(&mut self.headers);
         }
-        let made_at = self.made_at.unwrap_or_else(|| plan::made_at(key.as_ref(), SystemTime::now()));
+        let now = SystemTime::now();
+        let made_at = self.made_at.unwrap_or_else(|| plan::made_at(key.as_ref(), now)).min(now);
         let head = self.client.http().request(self.method, url).headers(self.headers).build();
         let head = head.map_err(|fault| Error::request(fault.without_url()))?;
         let (body, settings, streams_response) = (self.body, self.settings, self.streams_response);
@@ -250,6 +251,7 @@ struct HttpTransport<'a>(&'a reqwest::Client);
 
 impl Transport for HttpTransport<'_> {
     async fn send(&mut self, request: reqwest::Request) -> Result<reqwest::Response, Failure> {
-        self.0.execute(request).await.map_err(Failure::from)
+        let url = request.url().clone();
+        self.0.execute(request).await.map_err(|error| Failure::of(error, &url))
     }
 }

@@ -110,7 +110,12 @@ impl Client {
     ///
     /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call that is
     /// refused, by a redirect, 401, 403, 407 or the service's idempotency layer, stays open: they may be missing there, and an
-    /// earlier attempt may have had the effect. A call past the lifetime of its key is not sent;
+    /// earlier attempt may have had the effect.
+    ///
+    /// A service that identifies callers by their credentials takes a renewed token for another caller, and runs the operation
+    /// again. Resume with the credentials of the original call, or have the service use a principal that stays the same.
+    ///
+    /// A call past the lifetime of its key is not sent;
     /// it becomes uncertain.
     pub async fn resume(&self) -> Vec<Resumed> {
         let Some(journal) = self.journal() else { return Vec::new() };

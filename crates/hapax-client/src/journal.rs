@@ -12,6 +12,7 @@ mod recover;
 mod stored;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -79,7 +80,7 @@ struct Begun {
 }
 
 /// A call without a final answer.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct OpenCall {
     id: u64,
@@ -93,6 +94,19 @@ pub struct OpenCall {
     pub key_made_at: SystemTime,
     /// Whether it runs, waits or is uncertain.
     pub state: OpenCallState,
+}
+
+impl fmt::Debug for OpenCall {
+    /// Without the query of the URL, which may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenCall")
+            .field("key", &self.key)
+            .field("method", &self.method)
+            .field("url", &self.url.split(['?', '#']).next())
+            .field("key_made_at", &self.key_made_at)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The state of an open call.
@@ -144,7 +158,7 @@ impl Journal {
             return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
         };
         self.recorded(&entry, frame).await.map_err(Error::Journal)?;
-        plan.made_at = plan.made_at.min(made_at);
+        plan.continue_from(made_at, SystemTime::now());
         plan.is_continued = entry.is_resumed;
         Ok(entry)
     }

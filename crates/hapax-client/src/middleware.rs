@@ -21,12 +21,22 @@ use crate::send::{self, Failure, Transport};
 /// arrives as `reqwest_middleware::Error::Middleware`, from which it can be downcast. Middlewares after this one see every
 /// attempt; none of them should retry.
 ///
+/// The inner client follows no redirects and does not retry: its redirects would take the key and the body to other origins,
+/// and one layer retries.
+///
 /// ```
 /// use hapax_client::Client;
 ///
-/// let client = reqwest_middleware::ClientBuilder::new(reqwest::Client::new())
+/// # fn main() -> Result<(), reqwest::Error> {
+/// let http = reqwest::Client::builder()
+///     .redirect(reqwest::redirect::Policy::none())
+///     .retry(reqwest::retry::never())
+///     .build()?;
+/// let client = reqwest_middleware::ClientBuilder::new(http)
 ///     .with(Client::builder().build_middleware())
 ///     .build();
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct RetryMiddleware {
@@ -92,8 +102,9 @@ struct RestOfChain<'a> {
 
 impl Transport for RestOfChain<'_> {
     async fn send(&mut self, request: Request) -> Result<Response, Failure> {
+        let url = request.url().clone();
         self.next.clone().run(request, self.extensions).await.map_err(|error| match error {
-            reqwest_middleware::Error::Reqwest(error) => error.into(),
+            reqwest_middleware::Error::Reqwest(error) => Failure::of(error, &url),
             // Whether it was sent is unknown.
             reqwest_middleware::Error::Middleware(error) => Failure::transport(error.into()),
         })

@@ -23,6 +23,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(18);
 /// The retention of records at many APIs, and of Hapax.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// How far in the future a key may have been made, by the clocks of two processes.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// A UUID with hyphens. The other format with a time, ULID, is also that of any number of 26 digits.
 const UUID_LENGTH: usize = 36;
 
@@ -114,16 +116,29 @@ impl Plan {
         if self.key.is_none() {
             return Duration::MAX;
         }
-        // A clock that was set back does not prolong the lifetime.
-        let age = now.duration_since(self.made_at).unwrap_or_default();
-        self.settings.lifetime.saturating_sub(age)
+        match now.duration_since(self.made_at) {
+            Ok(age) => self.settings.lifetime.saturating_sub(age),
+            Err(ahead) if ahead.duration() <= CLOCK_TOLERANCE => self.settings.lifetime,
+            // The clock was set back by an unknown time, which must not prolong the lifetime.
+            Err(_) => Duration::ZERO,
+        }
+    }
+
+    /// Takes the age of the call that it continues. A time in the future stays: it is no younger key.
+    pub(crate) fn continue_from(&mut self, made_at: SystemTime, now: SystemTime) {
+        let is_ahead = made_at.duration_since(now).is_ok_and(|ahead| ahead > CLOCK_TOLERANCE);
+        self.made_at = if is_ahead { made_at } else { self.made_at.min(made_at) };
     }
 
     /// Adds the key to the fields, unless the caller has set it there.
     pub(crate) fn put_key(&mut self) {
         if let Some(key) = &self.key {
             let value = || key_field::quoted(key);
-            self.head.headers_mut().entry(self.settings.key_field.clone()).or_insert_with(value);
+            self.head
+                .headers_mut()
+                .entry(self.settings.key_field.clone())
+                .or_insert_with(value)
+                .set_sensitive(true);
         }
     }
 }

@@ -53,7 +53,8 @@ impl Sending<'_> {
     async fn run(&mut self, transport: &mut impl Transport) -> Result<Response, Error> {
         let mut last = Last::Nothing;
         loop {
-            if self.plan.lifetime_left(SystemTime::now()).is_zero() {
+            let lifetime_left = self.plan.lifetime_left(SystemTime::now());
+            if lifetime_left.is_zero() {
                 return Err(self.stopped(Limit::Lifetime, last));
             }
             if self.time_left().is_zero() {
@@ -61,7 +62,7 @@ impl Sending<'_> {
             }
             self.attempts += 1;
             observe::attempt_began(self.attempts);
-            let timeout = self.plan.settings.attempt_timeout.min(self.time_left());
+            let timeout = self.plan.settings.attempt_timeout.min(self.time_left()).min(lifetime_left);
             let (again, after, reason) = match attempt::run(self.plan, transport, timeout).await {
                 Ok(answer) => match self.judge_answer(answer)? {
                     Judged::Final(response) => return Ok(response),

@@ -1,5 +1,6 @@
 //! [`StoredCall`]: a call as the journal has it, without credentials.
 
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -24,7 +25,7 @@ const CREDENTIALS: [&str; 7] = [
 ];
 
 /// A call without its body, as it is written.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredHead {
     key: String,
     key_field: String,
@@ -38,7 +39,7 @@ pub(super) struct StoredHead {
 }
 
 /// A call that can be made again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct StoredCall {
     key: Key,
     key_field: HeaderName,
@@ -165,6 +166,22 @@ impl StoredCall {
             key_made_at: self.key_made_at(),
             state,
         }
+    }
+}
+
+impl fmt::Debug for StoredHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredHead").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for StoredCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredCall")
+            .field("method", &self.method)
+            .field("host", &self.url.host_str())
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 

@@ -81,3 +81,12 @@ async fn c_01_of_two_bodies_with_one_key_one_is_begun() {
         assert!(matches!(refused.collect::<Vec<_>>()[..], [Error::Mismatch { .. }]), "round {round}");
     }
 }
+
+#[test]
+fn debug_shows_no_body_query_or_key() {
+    let (_directory, journal) = open();
+    append(&journal, "order-4711");
+    let shown = format!("{journal:?} {:?} {:?}", journal.open_calls(), stored("order-4711", b"book").head());
+    let body = format!("{:?}", b"book");
+    assert!(!["4711", "book", body.as_str(), "dry=1"].iter().any(|part| shown.contains(part)), "{shown}");
+}

@@ -1,11 +1,11 @@
 //! One attempt: the request, its redirects and the body of its answer, within a time limit.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use reqwest::Request;
+use reqwest::{Request, Url};
 
 use super::redirect;
 use crate::error::BoxError;
@@ -70,15 +70,11 @@ impl Failure {
         Self { kind: FailureKind::Repeatable(LostBy::Timeout), source }
     }
 
-    #[cfg(feature = "middleware")]
-    pub(crate) fn transport(source: BoxError) -> Self {
-        Self { kind: FailureKind::Repeatable(LostBy::Transport), source }
-    }
-}
-
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Self {
-        let kind = if error.is_builder() {
+    /// An error of the HTTP client for a request to this URL.
+    pub(crate) fn of(error: reqwest::Error, url: &Url) -> Self {
+        // About another URL it is the error of a redirect that the HTTP client has followed, after the request was sent.
+        let is_of_request = error.url().is_none_or(|other| other == url);
+        let kind = if error.is_builder() && is_of_request {
             FailureKind::Invalid
         } else if error.is_connect() {
             FailureKind::Repeatable(LostBy::Connect)
@@ -89,6 +85,11 @@ impl From<reqwest::Error> for Failure {
         };
         // The query of a URL may hold a secret.
         Self { kind, source: error.without_url().into() }
+    }
+
+    #[cfg(feature = "middleware")]
+    pub(crate) fn transport(source: BoxError) -> Self {
+        Self { kind: FailureKind::Repeatable(LostBy::Transport), source }
     }
 }
 
@@ -120,7 +121,12 @@ async fn exchange(plan: &Plan, transport: &mut impl Transport) -> Result<reqwest
         })?;
         let response = transport.send(request).await?;
         match redirect::target(response.status(), response.headers(), &url) {
-            Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => url = target,
+            Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => {
+                if plan.lifetime_left(SystemTime::now()).is_zero() {
+                    return Err(Failure::timed_out());
+                }
+                url = target;
+            }
             _ => return Ok(response),
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use hapax_client::{Error, Key, UncertainCause};
 
-use crate::server::{Server, answer, builder, client, problem, status};
+use crate::server::{Server, Step, answer, builder, client, problem, status};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -92,4 +92,15 @@ async fn c_04_a_one_shot_body_is_not_redirected() {
     let server = Server::with([answer(307, &[("location", "/v2")], "")]).await;
     let response = client().post(server.url("/")).body_once("book").send().await.unwrap();
     assert_eq!(response.status(), 307);
+}
+
+#[tokio::test]
+async fn c_04_an_attempt_ends_with_the_lifetime() {
+    let client = builder().lifetime(Duration::from_millis(300)).build().unwrap();
+    let server = Server::with([Step::Hang]).await;
+    let error = client.post(server.url("/")).send().await.unwrap_err();
+    assert!(
+        matches!(error, Error::Uncertain { cause: UncertainCause::Lifetime, attempts: 1, .. }),
+        "{error}"
+    );
 }

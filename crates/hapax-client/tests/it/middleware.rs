@@ -70,3 +70,17 @@ async fn c_04_a_failure_of_another_middleware_may_hide_an_effect() {
     assert!(matches!(error, Error::Uncertain { key: Some(_), attempts: 3, .. }), "{error}");
     assert!(server.seen().iter().all(|request| request.key() == server.seen()[0].key()));
 }
+
+/// An inner client that follows redirects, which a correct set-up does not.
+#[tokio::test]
+async fn c_04_a_redirect_that_cannot_be_followed_is_no_request_that_was_not_sent() {
+    let made = answer(303, &[("location", "ftp://files.example/receipt")], "");
+    let server = Server::with([made.clone(), made.clone(), made]).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = ClientBuilder::new(http).with(builder().build_middleware()).build();
+    let error = inner(client.post(server.url("/")).send().await.unwrap_err());
+    assert!(matches!(error, Error::Uncertain { key: Some(_), attempts: 3, .. }), "{error}");
+
+    let error = inner(client.post("ftp://files.example/orders").send().await.unwrap_err());
+    assert!(matches!(error, Error::Request(_)), "{error}");
+}

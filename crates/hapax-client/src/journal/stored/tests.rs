@@ -43,3 +43,19 @@ fn c_01_a_stored_call_is_the_same_request_again() {
     assert_eq!(again.head.method(), before.head.method());
     assert!(matches!(again.body, BodySource::Bytes(Some(body)) if body == "{}"));
 }
+
+#[test]
+fn c_04_a_clock_that_was_set_back_does_not_prolong_the_lifetime() {
+    let mut plan = plan("k", b"");
+    let (made_at, hour) = (plan.made_at, Duration::from_secs(3600));
+    assert_eq!(plan.lifetime_left(made_at + hour), 23 * hour);
+    assert_eq!(plan.lifetime_left(made_at - Duration::from_secs(1)), 24 * hour);
+    assert_eq!(plan.lifetime_left(made_at - hour), Duration::ZERO);
+
+    let now = made_at - hour;
+    plan.made_at = now;
+    plan.continue_from(made_at, now);
+    assert_eq!(plan.lifetime_left(now), Duration::ZERO);
+    plan.continue_from(now - hour, now);
+    assert_eq!(plan.lifetime_left(now), 23 * hour);
+}
