@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Error, GenericParam, Ident, Index, Result};
@@ -64,14 +64,19 @@ fn call(function: &Function<'_>) -> Result<TokenStream> {
             quote!(::core::concat!(::core::module_path!(), "::", #name))
         }
     };
-    let key = match &options.key {
+    let (key, printed) = match &options.key {
         Some(template) => {
-            let text = key(function, template)?;
-            quote!(::core::option::Option::Some(#text))
+            let KeyText { text, printed } = KeyText::of(function, template)?;
+            (quote!(::core::option::Option::Some(#text)), printed)
         }
-        None => quote!(::core::option::Option::None),
+        None => (quote!(::core::option::Option::None), Vec::new()),
     };
-    let arguments = function.counted().rfold(quote!(#hapax::__macros::NoArguments), |rest, argument| {
+    let bind_printed = printed.iter().map(|Printed { bound, value, .. }| quote!(let #bound = #value;));
+    let arguments = printed.iter().fold(quote!(#hapax::__macros::NoArguments), |rest, printed| {
+        let Printed { name, bound, .. } = printed;
+        quote!(#hapax::__macros::argument(#name, &#bound, #rest))
+    });
+    let arguments = function.counted().rfold(arguments, |rest, argument| {
         let (name, value, span) = (&argument.name, argument.borrowed(), argument.ty.span());
         let hapax = at(span, hapax);
         quote_spanned!(span=> #hapax::__macros::argument(#name, #value, #rest))
@@ -80,6 +85,7 @@ fn call(function: &Function<'_>) -> Result<TokenStream> {
     let settings = (!settings.is_empty()).then(|| quote!(.with(|once| once #(#settings)*)));
     Ok(quote! {{
         #bind_engine
+        #(#bind_printed)*
         #hapax::__macros::call(#engine, #scope, #key, &#arguments) #settings
     }})
 }
@@ -108,33 +114,77 @@ fn setting(name: &str, duration: Duration) -> TokenStream {
     quote!(.#name(::core::time::Duration::new(#secs, #nanos)))
 }
 
-/// The expression of the key's text.
-fn key(function: &Function<'_>, template: &Template) -> Result<TokenStream> {
-    let mut format = String::new();
-    let mut values = Vec::new();
-    for piece in &template.pieces {
-        match piece {
-            Piece::Text(text) => format.push_str(&text.replace('{', "{{").replace('}', "}}")),
-            Piece::Value { root, members } => {
-                if root == "self" && function.receiver.is_none() {
-                    return Err(Error::new(
-                        root.span(),
-                        "the key names `self`, but the function has no receiver",
-                    ));
+/// The text of the key, and what it reads from outside of the input.
+struct KeyText {
+    text: TokenStream,
+    printed: Vec<Printed>,
+}
+
+/// A placeholder that reads `self` or an argument that does not count. Texts of several placeholders may join to the same
+/// key, so it is a member of the input.
+struct Printed {
+    /// As in the template.
+    name: String,
+    bound: Ident,
+    value: TokenStream,
+}
+
+impl KeyText {
+    fn of(function: &Function<'_>, template: &Template) -> Result<Self> {
+        let mut format = String::new();
+        let mut values = Vec::new();
+        let mut printed: Vec<Printed> = Vec::new();
+        let span = template.literal.span();
+        for piece in &template.pieces {
+            let (root, members) = match piece {
+                Piece::Text(text) => {
+                    format.push_str(&text.replace('{', "{{").replace('}', "}}"));
+                    continue;
                 }
-                let root = if root == "self" {
-                    quote!(#root)
-                } else {
-                    at(root.span(), &function.argument(root)?.ident)
-                };
-                format.push_str("{}");
-                values.push(place(&root, members));
+                Piece::Value { root, members } => (root, members),
+            };
+            format.push_str("{}");
+            let is_input = function.counted().any(|argument| argument.is_named(root));
+            let value = place(&self::root(function, root)?, members);
+            if is_input {
+                values.push(value);
+                continue;
             }
+            let name = name(root, members);
+            let known = printed.iter().find(|printed| printed.name == name).map(|known| known.bound.clone());
+            let bound = known.unwrap_or_else(|| {
+                let bound = format_ident!("printed_{}", printed.len(), span = Span::mixed_site());
+                printed.push(Printed {
+                    name,
+                    bound: bound.clone(),
+                    value: quote_spanned!(span=> ::std::format!("{}", #value)),
+                });
+                bound
+            });
+            values.push(quote!(#bound));
         }
+        let format = syn::LitStr::new(&format, span);
+        Ok(Self { text: quote_spanned!(span=> ::std::format!(#format, #(#values),*)), printed })
     }
-    let span = template.literal.span();
-    let format = syn::LitStr::new(&format, span);
-    Ok(quote_spanned!(span=> ::std::format!(#format, #(#values),*)))
+}
+
+fn root(function: &Function<'_>, root: &Ident) -> Result<TokenStream> {
+    if root != "self" {
+        return Ok(at(root.span(), &function.argument(root)?.ident));
+    }
+    if function.receiver.is_none() {
+        return Err(Error::new(root.span(), "the key names `self`, but the function has no receiver"));
+    }
+    Ok(quote!(#root))
+}
+
+/// The placeholder as text.
+fn name(root: &Ident, members: &[Member]) -> String {
+    let members = members.iter().map(|member| match member {
+        Member::Named(name) => format!(".{}", name.unraw()),
+        Member::Numbered(index) => format!(".{index}"),
+    });
+    root.unraw().to_string() + &members.collect::<String>()
 }
 
 fn place(root: &TokenStream, members: &[Member]) -> TokenStream {

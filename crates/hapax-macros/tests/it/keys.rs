@@ -122,3 +122,57 @@ async fn functions_of_one_name_in_two_modules_are_two_operations() {
     assert_eq!(by_arguments(world.clone(), "a", 1).await.unwrap(), 1);
     assert_eq!(other::by_arguments(world.clone(), "a", 1).await.unwrap(), 2);
 }
+
+#[derive(Clone)]
+struct Session {
+    world: World,
+    tenant: String,
+    user: String,
+}
+
+impl Session {
+    fn new(world: &World, tenant: &str, user: &str) -> Self {
+        Self { world: world.clone(), tenant: tenant.to_owned(), user: user.to_owned() }
+    }
+
+    #[idempotent(key = "{self.tenant}:{self.user}:{order}", scope = "session.sell", engine = self.world.hapax)]
+    async fn sell(&self, order: u32) -> String {
+        self.world.happen();
+        format!("{} / {} / {order}", self.tenant, self.user)
+    }
+}
+
+#[idempotent(key = "{tenant}:{user}:{tenant}", engine = world.hapax, skip(world, tenant, user))]
+async fn of_skipped(world: World, tenant: &str, user: &str) -> u32 {
+    let _ = (tenant, user);
+    world.happen()
+}
+
+#[tokio::test]
+async fn receivers_whose_fields_join_to_one_key_are_a_mismatch() {
+    let world = World::new();
+    let sold = Session::new(&world, "acme", "x:y").sell(1).await.unwrap();
+    assert_eq!(Session::new(&world, "acme", "x:y").sell(1).await.unwrap(), sold);
+    let other = Session::new(&world, "acme:x", "y").sell(1).await;
+    assert!(matches!(other, Err(OnceError::Mismatch)), "{other:?}");
+    assert_eq!(world.count(), 1);
+}
+
+#[tokio::test]
+async fn skipped_arguments_that_join_to_one_key_are_a_mismatch() {
+    let world = World::new();
+    assert_eq!(of_skipped(world.clone(), "a", "a:x:a").await.unwrap(), 1);
+    assert_eq!(of_skipped(world.clone(), "a", "a:x:a").await.unwrap(), 1);
+    assert!(matches!(of_skipped(world.clone(), "a:a", "x").await, Err(OnceError::Mismatch)));
+    assert_eq!(world.count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_key_reads_of_the_receiver_is_a_member_of_the_input() {
+    let world = World::new();
+    let sold = Session::new(&world, "acme", "x").sell(1).await.unwrap();
+    let input = json!({ "order": 1, "self.tenant": "acme", "self.user": "x" });
+    let once = world.hapax.once("session.sell", "acme:x:1").input(&input);
+    let done = once.run(|_cx| async { Ok::<_, String>(String::new()) }).await.unwrap();
+    assert_eq!((done.value, done.replayed), (sold, true));
+}
