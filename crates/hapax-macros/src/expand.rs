@@ -96,6 +96,7 @@ impl<'a> Function<'a> {
     fn new(options: &'a Options, item: &'a ItemFn) -> Result<Self> {
         let sig = &item.sig;
         let boxed = Boxed::of(item);
+        boxed.as_ref().map_or(Ok(()), Boxed::check)?;
         if let Some(constness) = &sig.constness {
             return Err(Error::new(
                 constness.span(),
