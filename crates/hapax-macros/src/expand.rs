@@ -149,6 +149,11 @@ impl<'a> Function<'a> {
                            methods of two types would share their operations: write `scope = \"orders\"`";
             return Err(Error::new(Span::call_site(), message));
         }
+        if self.options.scope.is_none() && matches!(self.options.unprotected, Unprotected::None) {
+            let message = "`unprotected = none` needs a `scope`: the attribute cannot tell a free function from an associated \
+                           one, and those of two types would share their operations: write `scope = \"orders\"`";
+            return Err(Error::new(Span::call_site(), message));
+        }
         if self.options.key.is_none() && self.counted().next().is_none() {
             let message = match self.receiver {
                 Some(_) => {
