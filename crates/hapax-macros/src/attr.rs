@@ -109,10 +109,10 @@ impl Options {
         match text {
             "key" => self.key = Some(Template::parse(&string(text, input)?)?),
             "scope" => self.scope = Some(scope(string(text, input)?)?),
-            "retention" => self.retention = Some(duration(text, input)?),
-            "lease" => self.lease = Some(duration(text, input)?),
+            "retention" => self.retention = Some(positive(text, input)?),
+            "lease" => self.lease = Some(positive(text, input)?),
             "wait" => self.wait = Some(duration(text, input)?),
-            "deadline" => self.deadline = Some(duration(text, input)?),
+            "deadline" => self.deadline = Some(positive(text, input)?),
             "on_error" => {
                 let (span, choice) = choice(text, input, ["release", "pin"])?;
                 self.pins_errors = (choice == "pin").then_some(span);
@@ -156,6 +156,15 @@ fn duration(option: &str, input: ParseStream<'_>) -> Result<Duration> {
     let literal = string(option, input)?;
     let wrong = || Error::new(literal.span(), duration::EXPECTED);
     duration::parse(&literal.value()).ok_or_else(wrong)
+}
+
+fn positive(option: &str, input: ParseStream<'_>) -> Result<Duration> {
+    let span = input.span();
+    let duration = duration(option, input)?;
+    if duration.is_zero() {
+        return Err(Error::new(span, format!("`{option}` cannot be zero")));
+    }
+    Ok(duration)
 }
 
 fn scope(literal: LitStr) -> Result<LitStr> {

@@ -96,6 +96,7 @@ impl<'a> Function<'a> {
     fn new(options: &'a Options, item: &'a ItemFn) -> Result<Self> {
         let sig = &item.sig;
         let boxed = Boxed::of(item);
+        boxed.as_ref().map_or(Ok(()), Boxed::check)?;
         if let Some(constness) = &sig.constness {
             return Err(Error::new(
                 constness.span(),
@@ -146,6 +147,11 @@ impl<'a> Function<'a> {
         if self.options.scope.is_none() && self.is_in_impl() {
             let message = "`scope` is required in an `impl`, because the attribute does not see the name of the type and \
                            methods of two types would share their operations: write `scope = \"orders\"`";
+            return Err(Error::new(Span::call_site(), message));
+        }
+        if self.options.scope.is_none() && matches!(self.options.unprotected, Unprotected::None) {
+            let message = "`unprotected = none` needs a `scope`: the attribute cannot tell a free function from an associated \
+                           one, and those of two types would share their operations: write `scope = \"orders\"`";
             return Err(Error::new(Span::call_site(), message));
         }
         if self.options.key.is_none() && self.counted().next().is_none() {

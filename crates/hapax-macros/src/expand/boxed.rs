@@ -3,9 +3,10 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::visit_mut::VisitMut;
-use syn::{AssocType, Block, Expr, ItemFn, Local, Pat, ReturnType, Stmt, Type, parse_quote};
+use syn::{AssocType, Block, Error, Expr, ItemFn, Local, Pat, Result, ReturnType, Stmt, Type, parse_quote};
 
 use super::argument::Argument;
 
@@ -35,6 +36,15 @@ impl<'a> Boxed<'a> {
         let Expr::Async(body) = call.args.first()? else { return None };
         let content = body.capture.is_some().then_some(&body.block)?;
         Some(Self { block: &item.block, returned: &item.sig.output, written, content })
+    }
+
+    /// Refuses statements outside of the async block: they would run on every call, also of a recorded operation.
+    pub(super) fn check(&self) -> Result<()> {
+        let before = self.block.stmts.iter().rev().skip(1).rev();
+        let message =
+            "this runs on every call, also when the result is replayed: move it into the `async` block";
+        let mut statements = before.filter(|stmt| !matches!(stmt, Stmt::Item(_)));
+        statements.next().map_or(Ok(()), |stmt| Err(Error::new(stmt.span(), message)))
     }
 
     /// The content of the async block, in which these arguments count as used after they were moved into it.

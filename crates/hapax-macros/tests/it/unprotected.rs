@@ -24,7 +24,7 @@ async fn refund(world: &World, id: u32) -> u32 {
     world.happen()
 }
 
-#[idempotent(key = "{id}", engine = world.hapax, skip(world), unprotected = none)]
+#[idempotent(key = "{id}", engine = world.hapax, skip(world), scope = "closed", unprotected = none)]
 async fn closed(world: &World, id: u32) -> u32 {
     let _ = id;
     world.happen()
