@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hapax::core::Reason;
-use hapax::{Hapax, OnceError, idempotent};
+use hapax::core::{ManualClock, Reason};
+use hapax::{Hapax, MemoryStore, OnceError, idempotent};
 use tokio::sync::Notify;
 
 use crate::World;
@@ -124,14 +124,17 @@ async fn a_panic_is_uncertain_and_nothing_runs_again() {
 
 #[tokio::test]
 async fn after_its_retention_a_key_is_fresh() {
-    #[idempotent(key = "{id}", engine = world.hapax, skip(world), retention = "1ms")]
+    #[idempotent(key = "{id}", engine = world.hapax, skip(world), retention = "1h")]
     async fn forgotten(world: World, id: u32) -> u32 {
         let _ = id;
         world.happen()
     }
-    let world = World::new();
+    let clock = ManualClock::new();
+    let world = World::over(MemoryStore::with_clock(clock.clone()));
     assert_eq!(forgotten(world.clone(), 1).await.unwrap(), 1);
-    tokio::time::sleep(Duration::from_millis(5)).await;
+    clock.advance(Duration::from_secs(3599));
+    assert_eq!(forgotten(world.clone(), 1).await.unwrap(), 1);
+    clock.advance(Duration::from_secs(2));
     assert_eq!(forgotten(world.clone(), 1).await.unwrap(), 2);
 }
 

@@ -26,7 +26,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { hapax: Hapax::new(MemoryStore::new()), effects: Arc::default() }
+        Self::over(MemoryStore::new())
+    }
+
+    pub(crate) fn over(store: MemoryStore) -> Self {
+        Self { hapax: Hapax::new(store), effects: Arc::default() }
     }
 
     /// One effect; the number of effects so far.
