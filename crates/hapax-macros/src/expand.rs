@@ -167,7 +167,24 @@ impl<'a> Function<'a> {
             };
             return Err(Error::new(Span::call_site(), message));
         }
-        Ok(())
+        self.check_type_parameters()
+    }
+
+    /// Refuses a type that only the caller's turbofish or the result names: nothing in the input tells it apart.
+    fn check_type_parameters(&self) -> Result<()> {
+        let is_in_argument = |parameter: &Ident| {
+            let mut types = self.arguments.iter().map(|argument| argument.ty.to_token_stream());
+            types.any(|ty| mentions(ty, &|ident| ident == parameter))
+        };
+        let mut parameters = self.item.sig.generics.type_params();
+        parameters.find(|parameter| !is_in_argument(&parameter.ident)).map_or(Ok(()), |parameter| {
+            let name = &parameter.ident;
+            let message = format!(
+                "no argument has a type with `{name}`, so calls for two types would be the same operation and one would \
+                 get the result of the other: protect a function for each type"
+            );
+            Err(Error::new(name.span(), message))
+        })
     }
 
     /// The argument of this name, or an error with the names that there are.

@@ -17,6 +17,7 @@ use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Rec
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::codec::format_of;
 pub use self::codec::{Codec, Json};
 pub use self::error::{OnceError, StoredError};
 pub use self::outcome::{Fail, IntoOutcome};
@@ -249,17 +250,17 @@ fn ended<T, E>(codec: &impl Codec<T>, result: Result<T, RunFailure<E>>) -> Ended
 /// A value that cannot be written was produced all the same: it is recorded as not kept, and the work never runs again.
 fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
     match codec.encode(value) {
-        Ok(bytes) => Recorded::new(Class::Success, C::FORMAT, bytes),
+        Ok(bytes) => Recorded::new(Class::Success, format_of::<T, C>(), bytes),
         Err(error) => {
             tracing::error!(%error, "a result cannot be encoded and is not recorded; retries are refused as not available");
-            not_kept(&Recorded::new(Class::Success, C::FORMAT, Vec::new()))
+            not_kept(&Recorded::new(Class::Success, format_of::<T, C>(), Vec::new()))
         }
     }
 }
 
 fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
     match (recorded.format, recorded.class) {
-        (format, Class::Success) if format == C::FORMAT => codec
+        (format, Class::Success) if format == format_of::<T, C>() => codec
             .decode(&recorded.payload)
             .map(|value| Done { value, replayed: true, recorded: true })
             .map_err(|error| OnceError::ResultUnavailable { source: Some(error) }),

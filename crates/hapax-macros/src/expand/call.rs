@@ -81,6 +81,11 @@ fn call(function: &Function<'_>) -> Result<TokenStream> {
         let hapax = at(span, hapax);
         quote_spanned!(span=> #hapax::__macros::argument(#name, #value, #rest))
     });
+    let arguments = item.sig.generics.const_params().fold(arguments, |rest, parameter| {
+        let ident = &parameter.ident;
+        let name = ident.unraw().to_string();
+        quote!(#hapax::__macros::argument(#name, &#ident, #rest))
+    });
     let settings = settings(function);
     let settings = (!settings.is_empty()).then(|| quote!(.with(|once| once #(#settings)*)));
     Ok(quote! {{

@@ -45,6 +45,11 @@ where
 }
 
 #[idempotent(key = "{id}", engine = hapax)]
+async fn sized<const N: usize>(hapax: &Hapax, id: u32) -> usize {
+    N + id as usize
+}
+
+#[idempotent(key = "{id}", engine = hapax)]
 async fn opaque(
     hapax: &Hapax,
     id: impl Display + Serialize + Send + 'static,
@@ -65,6 +70,14 @@ async fn skipping(world: &World, id: u32, trace: impl Fn(&str) -> usize + Send +
 }
 
 #[tokio::test]
+async fn a_const_parameter_is_part_of_the_input() {
+    let hapax = World::new().hapax;
+    assert_eq!(sized::<2>(&hapax, 1).await.unwrap(), 3);
+    assert_eq!(sized::<2>(&hapax, 1).await.unwrap(), 3);
+    assert!(matches!(sized::<3>(&hapax, 1).await, Err(OnceError::Mismatch)));
+}
+
+#[tokio::test]
 async fn borrowed_arguments_are_cloned_for_the_execution() {
     let hapax = World::new().hapax;
     let (id, parts) = ("a-1".to_owned(), vec![1, 2]);
@@ -82,19 +95,6 @@ async fn generic_functions_keep_their_parameters() {
     assert!(
         matches!(generic(&hapax, 2, [5], &1).await, Err(OnceError::Failed(error)) if error == "all are larger")
     );
-}
-
-#[tokio::test]
-async fn a_parameter_that_no_argument_has_is_passed_on() {
-    #[idempotent(key = "{id}", engine = hapax)]
-    async fn default_of<T: Default + Serialize + DeserializeOwned + Send + 'static>(
-        hapax: &Hapax,
-        id: u32,
-    ) -> T {
-        T::default()
-    }
-    let hapax = World::new().hapax;
-    assert_eq!(default_of::<String>(&hapax, 1).await.unwrap(), "");
 }
 
 #[tokio::test]
