@@ -13,7 +13,6 @@ use tracing::Instrument;
 
 use crate::client::Client;
 use crate::error::{BoxError, Error};
-use crate::journal::Entry;
 use crate::key_field;
 use crate::observe;
 use crate::plan::{self, BodySource, Plan, Settings};
@@ -231,19 +230,20 @@ impl Call {
             Some(journal) => Some(journal.begin(&mut self.plan).await.inspect_err(observe::call_not_begun)?),
             None => None,
         };
-        self.finish(entry).await
+        let result = self.attempt().await;
+        if let Some(entry) = entry {
+            let end = entry.end_of(&result);
+            entry.record(end).await;
+        }
+        result
     }
 
-    /// Sends the request of an entry that was begun, and records its end.
-    pub(crate) async fn finish(self, entry: Option<Entry>) -> Result<Response, Error> {
+    /// Sends the request until the call has an end.
+    pub(crate) async fn attempt(&self) -> Result<Response, Error> {
         let head = &self.plan.head;
         let span = observe::call_span(head.method(), head.url(), self.plan.key.as_ref());
         let mut http = HttpTransport(self.client.http());
-        let result = send::send(&self.plan, &mut http).instrument(span).await;
-        if let Some(entry) = entry {
-            entry.end(&result).await;
-        }
-        result
+        send::send(&self.plan, &mut http).instrument(span).await
     }
 }
 

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::budget::RetryBudget;
 use crate::call::{Call, CallBuilder};
 use crate::error::Error;
-use crate::journal::{IfMissing, Journal, JournalError, OpenCall, Resumed};
+use crate::journal::{IfMissing, Journal, JournalError, OpenCall, OpenCallState, Resumed};
 use crate::plan::Settings;
 use crate::policy::RetryPolicy;
 
@@ -108,6 +108,10 @@ impl Client {
     /// Continues the calls of the journal that neither run nor are uncertain, one after the other, each with its key and its
     /// body. Call it at the start of a process.
     ///
+    /// `handle` is given each call with its end, and the call leaves the journal after it has returned `Ok`: an answer that it
+    /// did not deal with, since it failed or the process was killed, is asked for again by the next `resume`, with the same
+    /// key. So `handle` may see the end of a call more than once. Its first error ends `resume`.
+    ///
     /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call that is
     /// refused, by a redirect, 401, 403, 407 or the service's idempotency layer, stays open: they may be missing there, and an
     /// earlier attempt may have had the effect.
@@ -115,23 +119,53 @@ impl Client {
     /// A service that identifies callers by their credentials takes a renewed token for another caller, and runs the operation
     /// again. Resume with the credentials of the original call, or have the service use a principal that stays the same.
     ///
-    /// A call past the lifetime of its key is not sent;
-    /// it becomes uncertain.
-    pub async fn resume(&self) -> Vec<Resumed> {
-        let Some(journal) = self.journal() else { return Vec::new() };
-        let mut resumed = Vec::new();
-        for call in journal.open_calls() {
-            let Some(taken) = journal.continue_call(&call).await else { continue };
-            let result = match taken {
-                Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
-                    Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
-                    Err(error) => Err(error),
-                },
-                Err(error) => Err(Error::Journal(error)),
-            };
-            resumed.push(Resumed { call, result });
+    /// A call past the lifetime of its key is not sent; it becomes uncertain.
+    ///
+    /// # Errors
+    /// The error of `handle`. What went wrong with a call is in [`Resumed::result`].
+    pub async fn resume<F, Fut, E>(&self, mut handle: F) -> Result<(), E>
+    where
+        F: FnMut(Resumed) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        for call in self.open_calls() {
+            self.resume_call(&call, &mut handle).await?;
         }
-        resumed
+        Ok(())
+    }
+
+    /// Continues one call of [`open_calls`](Self::open_calls), as [`resume`](Self::resume) does with all. One that runs, is
+    /// uncertain or has left the journal is not sent, and `handle` is not called.
+    ///
+    /// # Errors
+    /// The error of `handle`; the call stays in the journal then.
+    pub async fn resume_call<F, Fut, E>(&self, call: &OpenCall, handle: F) -> Result<(), E>
+    where
+        F: FnOnce(Resumed) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        let Some(journal) = self.journal() else { return Ok(()) };
+        let Some(taken) = journal.continue_call(call).await else { return Ok(()) };
+        let (result, ended) = match taken {
+            Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
+                Ok(plan) => {
+                    let result = Call::new(self.clone(), plan).attempt().await;
+                    let end = entry.end_of(&result);
+                    (result, Some((entry, end)))
+                }
+                Err(error) => (Err(error), None),
+            },
+            Err(error) => (Err(Error::Journal(error)), None),
+        };
+        let next_state = match &ended {
+            Some((_, end)) => end.state(),
+            None => Some(OpenCallState::Open),
+        };
+        handle(Resumed { call: call.clone(), result, next_state }).await?;
+        if let Some((entry, end)) = ended {
+            entry.record(end).await;
+        }
+        Ok(())
     }
 
     /// Removes a call from the journal, once a person has found out what happened.
@@ -224,6 +258,9 @@ impl ClientBuilder {
     /// [resumes](Client::resume) it with the same key and body. One process at a time uses a journal.
     ///
     /// Bodies and keys are stored as they are, in files that their owner can read; credential fields are not stored.
+    ///
+    /// A call costs one fsync, before it is sent. That it has ended is written before its answer is returned, and synced with
+    /// a later call: a crash of the machine in between leaves the call open, and it is made again with the same key.
     pub fn journal(self, url: impl Into<String>) -> Self {
         Self { journal: Some((url.into(), IfMissing::Create)), ..self }
     }

@@ -2,7 +2,7 @@
 //!
 //! An append-only log in a directory with one owner. A call is synced before its first attempt; its end is not, since a lost
 //! end only means that the call is made again with its key and gets the recorded answer. Calls that begin at the same time
-//! share one fsync.
+//! share one fsync. A log that is large is rewritten by a call that begins: none that ends waits for it.
 
 mod entry;
 mod error;
@@ -129,6 +129,8 @@ pub struct Resumed {
     pub call: OpenCall,
     /// Its end.
     pub result: Result<Response, Error>,
+    /// The state that it has in the journal once its handler has returned `Ok`; none when it leaves the journal.
+    pub next_state: Option<OpenCallState>,
 }
 
 impl Journal {
@@ -181,6 +183,10 @@ impl Journal {
         state.next_id += 1;
         let frame = state.appended;
         state.calls.insert(id, LiveCall { stored, is_uncertain: false, frame, running: 1 });
+        // A call that begins waits for the disk in any case; one that ends does not.
+        if let Err(error) = state.rewrite_if_large() {
+            tracing::warn!(%error, "the journal was not rewritten; it keeps calls that have ended");
+        }
         let entry = Entry { journal: self.clone(), id, is_resumed: false };
         Ok(Some(Begun { entry, frame, made_at }))
     }
@@ -251,7 +257,6 @@ impl JournalState {
         if self.calls.contains_key(&id) {
             self.append(&Event::Closed { id }, &[])?;
             self.calls.remove(&id);
-            self.rewrite_if_large()?;
         }
         Ok(self.appended)
     }

@@ -54,9 +54,11 @@
 //! use hapax_client::Client;
 //!
 //! let client = Client::builder().journal("file:./hapax-journal").build()?;
-//! for resumed in client.resume().await {
+//! // A call leaves the journal once its end was dealt with here.
+//! client.resume(async |resumed| {
 //!     println!("{}: {:?}", resumed.call.url, resumed.result.map(|response| response.status()));
-//! }
+//!     Ok::<_, hapax_client::Error>(())
+//! }).await?;
 //! client.post(url).body("amount=5").send().await?;
 //! # Ok(())
 //! # }

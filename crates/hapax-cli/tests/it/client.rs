@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::binary::{Run, hapax};
+use crate::binary::{Run, command, hapax, started};
 use crate::fixture::{Fixture, no_process_starts};
 
 /// A part of every key, which must not be printed.
@@ -197,4 +197,31 @@ fn a_journal_that_cannot_be_used_is_named() {
     hapax(rig.fixture.path(), &["client", "resume", "--journal", "redis://host"]).failed(2, "input-invalid");
     fs::write(&log, whole).unwrap();
     rig.resume(&["--header", "no header"]).failed(2, "input-invalid");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_whose_end_cannot_be_printed_stays_open() {
+    let rig = Rig::start();
+    rig.leave_open(&["/orders"]);
+    rig.come_up();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut resume = command(rig.fixture.path());
+    resume.args(["client", "resume", "--journal", "file:journal"]).stdout(full);
+    assert!(!started(&mut resume).wait().unwrap().success());
+    assert_eq!(rig.resume(&["--list", "--json"]).json()["calls"].as_array().map(Vec::len), Some(1));
+    assert!(rig.resume(&[]).ended(0).stdout.starts_with("answered "));
+}
+
+#[test]
+fn the_ends_of_calls_are_one_document_of_a_line_each() {
+    let rig = Rig::start();
+    rig.leave_open(&["/orders", "/uncertain"]);
+    rig.come_up();
+    let run = rig.resume(&["--json"]).ended(7);
+    assert_eq!(run.stdout.lines().count(), 4, "{run:?}");
+    let document = run.json();
+    let outcomes: Vec<_> =
+        document["calls"].as_array().unwrap().iter().map(|call| &call["outcome"]).collect();
+    assert_eq!(outcomes, ["answered", "uncertain"]);
 }

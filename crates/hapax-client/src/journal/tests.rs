@@ -1,5 +1,8 @@
+use std::fs;
+
 use tempfile::TempDir;
 
+use super::entry::End;
 use super::stored::tests::{plan, stored};
 use super::*;
 
@@ -89,4 +92,35 @@ fn debug_shows_no_body_query_or_key() {
     let shown = format!("{journal:?} {:?} {:?}", journal.open_calls(), stored("order-4711", b"book").head());
     let body = format!("{:?}", b"book");
     assert!(!["4711", "book", body.as_str(), "dry=1"].iter().any(|part| shown.contains(part)), "{shown}");
+}
+
+/// Begins a call and ends it with an answer.
+async fn answered(journal: &Journal, key: &str, body: &[u8]) {
+    let entry = journal.begin(&mut plan(key, body)).await.unwrap();
+    entry.record(End::Closed).await;
+}
+
+#[tokio::test]
+async fn a_call_that_ends_waits_for_no_sync() {
+    let (_directory, journal) = open();
+    let entry = journal.begin(&mut plan("a", b"book")).await.unwrap();
+    // A sync would wait for its turn.
+    let _turn = journal.shared.syncing.lock().await;
+    entry.record(End::Closed).await;
+    let state = journal.shared.state.lock();
+    assert_eq!((state.appended, state.synced), (2, 1));
+}
+
+#[tokio::test]
+async fn the_log_is_rewritten_by_a_call_that_begins() {
+    let (directory, journal) = open();
+    let length = || fs::metadata(directory.path().join("calls.log")).unwrap().len();
+    let large = vec![b'x'; 1 + REWRITE_MIN as usize];
+    answered(&journal, "a", &large).await;
+    assert!(length() > REWRITE_MIN);
+    answered(&journal, "b", b"book").await;
+    assert!(length() < 1_000);
+    drop(journal);
+    let journal = Journal::open(directory.path().to_owned(), IfMissing::Refuse).unwrap();
+    assert!(journal.open_calls().is_empty());
 }

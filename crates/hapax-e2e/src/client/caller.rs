@@ -1,6 +1,7 @@
 //! [`Calls`]: the process that is killed. It makes all calls of the work list with one client and its journal.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use hapax_client::{
-    CallBuilder, Client, ClientBuilder, Error, Key, Limit, OpenCallState, Response, RetryPolicy,
+    CallBuilder, Client, ClientBuilder, Error, Key, Limit, OpenCallState, Response, Resumed, RetryPolicy,
     UncertainCause,
 };
 
@@ -104,12 +105,11 @@ impl Calls {
 
     async fn resume(&self, client: &Client, list: &WorkList) -> Result<()> {
         let ids = ids_by_key(self.calls)?;
-        for resumed in client.resume().await {
-            if let Some(id) = ids.get(&resumed.call.key) {
-                list.end(*id, call_end(&resumed.result))?;
-            }
-        }
-        Ok(())
+        let note = |resumed: Resumed| {
+            let id = ids.get(&resumed.call.key);
+            ready(id.map_or(Ok(()), |id| list.end(*id, call_end(&resumed.result))))
+        };
+        client.resume(note).await
     }
 
     async fn call(&self, client: &Client, list: &WorkList, id: u64, earlier: &Noted) -> Result<()> {
