@@ -1,5 +1,6 @@
 //! `hapax client`: lists the open calls of a journal of `hapax-client`, and finishes them.
 
+mod origin;
 mod report;
 
 use std::future::ready;
@@ -19,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn run(command: &ClientCommand, output: Output) -> Result<(), Failure> {
     let ClientCommand::Resume(resume) = command;
     let client = client(resume)?;
-    let calls = client.open_calls();
+    let calls = origin::select(client.open_calls(), resume)?;
     if resume.list {
         return report::list(&calls, output);
     }

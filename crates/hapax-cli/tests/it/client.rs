@@ -50,12 +50,21 @@ impl Rig {
 
     /// Makes calls to these paths, in a client that is gone afterwards.
     fn leave_open(&self, paths: &[&str]) {
+        let origin = self.origin();
+        self.leave_open_at(&paths.iter().map(|path| format!("{origin}{path}")).collect::<Vec<_>>());
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn leave_open_at(&self, urls: &[String]) {
         let _no_process_starts = no_process_starts();
         self.runtime.block_on(async {
             let client = self.client();
-            for path in paths {
-                let key = Key::new(format!("{KEY}{path}")).unwrap();
-                let call = client.post(format!("http://{}{path}", self.address)).key(key);
+            for url in urls {
+                let key = Key::new(format!("{KEY}{url}")).unwrap();
+                let call = client.post(url).key(key);
                 call.header("authorization", "Bearer of-the-caller").body("book").send().await.unwrap_err();
             }
         });
@@ -224,4 +233,26 @@ fn the_ends_of_calls_are_one_document_of_a_line_each() {
     let outcomes: Vec<_> =
         document["calls"].as_array().unwrap().iter().map(|call| &call["outcome"]).collect();
     assert_eq!(outcomes, ["answered", "uncertain"]);
+}
+
+#[test]
+fn a_credential_goes_to_one_origin_only() {
+    let rig = Rig::start();
+    // The same service under another name is another origin.
+    let other = format!("http://localhost:{}", rig.address.port());
+    rig.leave_open_at(&[format!("{}/accounts", rig.origin()), format!("{other}/accounts")]);
+    rig.come_up();
+    let refused = rig.resume(&["--header", TOKEN]).failed(2, "input-invalid");
+    assert!(refused.stderr.contains("--origin") && refused.stderr.contains(&other), "{refused:?}");
+    rig.resume(&["--origin", "http://third.example", "--header", TOKEN]).failed(2, "input-invalid");
+    rig.resume(&["--origin", "accounts"]).failed(2, "input-invalid");
+    let count = |args: &[&str]| rig.resume(args).json()["calls"].as_array().map(Vec::len);
+    assert_eq!(count(&["--list", "--json"]), Some(2));
+    assert_eq!(count(&["--list", "--json", "--origin", &other]), Some(1));
+
+    let one = rig.resume(&["--origin", &format!("{}/", rig.origin()), "--header", TOKEN]).ended(0).stdout;
+    assert!(one.lines().count() == 1 && one.contains(&rig.origin()), "{one}");
+    // One origin is left.
+    let last = rig.resume(&["--header", TOKEN]).ended(0).stdout;
+    assert!(last.starts_with("answered ") && last.contains(&other), "{last}");
 }
