@@ -21,14 +21,14 @@ pub(super) struct Recovered {
 /// Reads the frames from `start` on. A frame that is torn ends the log, with all that follows: none of it was acknowledged.
 ///
 /// # Errors
-/// The position of damage in bytes that were on disk before: a later frame says so.
-pub(super) fn read(seed: u32, bytes: &[u8], start: usize) -> Result<Recovered, u64> {
+/// The position of damage in bytes that were on disk before: the first `synced` bytes, or what a later frame says.
+pub(super) fn read(seed: u32, bytes: &[u8], start: usize, synced: u64) -> Result<Recovered, u64> {
     let mut recovered = Recovered { calls: BTreeMap::new(), is_clean: true };
     let mut at = start;
     while at < bytes.len() {
         let Some(frame) = frame::decode(seed, &bytes[at..]) else {
             recovered.is_clean = false;
-            if was_synced(seed, bytes, at) {
+            if (at as u64) < synced || was_synced(seed, bytes, at) {
                 return Err(at as u64);
             }
             break;

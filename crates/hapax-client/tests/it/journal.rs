@@ -254,7 +254,7 @@ async fn damage_is_reported_and_not_repaired() {
     fs::write(&log, &bytes).unwrap();
 
     let error = try_open(directory.path()).unwrap_err();
-    assert!(matches!(error, Error::Journal(JournalError::Damaged { at: 12, .. })), "{error:?}");
+    assert!(matches!(error, Error::Journal(JournalError::Damaged { at: 24, .. })), "{error:?}");
     assert_eq!(fs::read(&log).unwrap(), bytes);
 
     fs::write(&log, "something else").unwrap();
@@ -265,30 +265,31 @@ async fn damage_is_reported_and_not_repaired() {
 #[tokio::test]
 async fn a_torn_tail_loses_nothing_that_was_sent() {
     let directory = TempDir::new().unwrap();
-    let server = Server::with(lost().into_iter().chain(lost())).await;
+    let server = Server::with(lost()).await;
     lost_call(directory.path(), &server, "a").await;
     let log = directory.path().join("calls.log");
-    let first = fs::read(&log).unwrap();
-    lost_call(directory.path(), &server, "b").await;
-    let both = fs::read(&log).unwrap();
-    assert_eq!(&both[..first.len()], first);
-
-    for length in (first.len()..both.len()).step_by(31) {
-        fs::write(&log, &both[..length]).unwrap();
+    let synced = fs::read(&log).unwrap();
+    // The start of a call that was being written.
+    for length in (1..synced.len() - 24).step_by(31) {
+        fs::write(&log, [&synced[..], &synced[24..24 + length]].concat()).unwrap();
         assert_eq!(states(&open(directory.path())), [(key("a"), OpenCallState::Open)], "cut at {length}");
     }
 }
 
 #[tokio::test]
-async fn a_file_that_was_just_begun_is_a_new_journal() {
+async fn a_file_that_lost_its_end_is_damaged() {
     let directory = TempDir::new().unwrap();
-    drop(open(directory.path()));
+    let server = Server::with(lost()).await;
+    lost_call(directory.path(), &server, "a").await;
     let log = directory.path().join("calls.log");
-    let begun = fs::read(&log).unwrap();
-    for length in 0..begun.len() {
-        fs::write(&log, &begun[..length]).unwrap();
-        assert_eq!(states(&open(directory.path())), [], "cut at {length}");
+    let synced = fs::read(&log).unwrap();
+    for length in (1..synced.len()).step_by(7) {
+        fs::write(&log, &synced[..length]).unwrap();
+        let opened = try_open(directory.path());
+        assert!(matches!(opened, Err(Error::Journal(JournalError::Damaged { .. }))), "cut at {length}");
     }
+    fs::write(&log, "").unwrap();
+    assert_eq!(states(&open(directory.path())), [], "an empty file is a new journal");
 }
 
 #[tokio::test]
