@@ -205,7 +205,7 @@ impl ClientBuilder {
     /// The HTTP client, with its TLS, proxies and default headers.
     ///
     /// Build it with `redirect(redirect::Policy::none())`: its policy cannot be read, and a client that follows redirects by
-    /// itself carries the key to other origins. Build it with `retry(reqwest::retry::never())`: one layer retries.
+    /// itself carries the key to other origins, and reports a target that it cannot reach like a request that was not sent. Build it with `retry(reqwest::retry::never())`: one layer retries.
     pub fn http(self, http: reqwest::Client) -> Self {
         Self { http: Some(http), ..self }
     }

@@ -34,7 +34,8 @@
 //! |---|---|
 //! | a final answer: 2xx, 3xx, most 4xx, anything marked as a replay | returns it |
 //! | no connection, a timeout, a lost or cut-off answer | is retried |
-//! | 408, 425, 429, 500, 502, 503, 504, or a problem that says so | is retried; `Retry-After` is waited out |
+//! | 408, 425, 429, 500, 502, 503, 504, a hint or a problem that says so | is retried; `Retry-After` is waited out |
+//! | 502 or 504, and the retries are used up | ends with [`Error::Uncertain`]: a gateway says it whatever the service has done |
 //! | 409 *in progress* | is repeated until the operation has ended; this takes no retry |
 //! | 400, 401, 403, 422 | is never retried |
 //! | *uncertain* | ends with [`Error::Uncertain`]: a person settles it at the server |

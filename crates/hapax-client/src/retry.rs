@@ -53,6 +53,11 @@ pub(crate) fn is_never_retried(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 401 | 403 | 422)
 }
 
+/// Statuses with which a gateway answers in place of a service, whatever the service has done by then.
+pub(crate) fn is_of_gateway(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502 | 504)
+}
+
 /// Statuses of which the same request may succeed later.
 fn is_retried(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)

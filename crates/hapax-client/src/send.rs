@@ -36,7 +36,7 @@ enum Sent {
     No,
     /// Every request that may have been received was answered; an answer may hide an effect.
     Answered,
-    /// A request may have been received, and its answer was lost.
+    /// A request may have been received, and its answer was lost on its way or to a gateway.
     Unanswered,
 }
 
@@ -123,8 +123,10 @@ impl Sending<'_> {
         let response = Response { inner, key: key.clone(), attempts: self.attempts };
         let is_running =
             problem.as_ref().is_some_and(|problem| problem.meaning() == Some(Meaning::InProgress));
-        if problem.is_none() || is_running {
-            self.sent = self.sent.max(Sent::Answered);
+        let nothing_ran = problem.as_ref().is_some_and(|problem| problem.is_own && !is_running);
+        if !nothing_ran {
+            let by_gateway = retry::is_of_gateway(status) && !is_running;
+            self.sent = self.sent.max(if by_gateway { Sent::Unanswered } else { Sent::Answered });
         }
         match verdict {
             Verdict::Final
@@ -193,7 +195,10 @@ impl Sending<'_> {
     fn stopped(&self, limit: Limit, last: Last) -> Error {
         let source = |last| match last {
             Last::Failure(source) => Some(source),
-            Last::Response(_) | Last::Nothing => None,
+            Last::Response(response) => {
+                Some(format!("the last attempt was answered {}", response.status()).into())
+            }
+            Last::Nothing => None,
         };
         if limit == Limit::Lifetime {
             return self.uncertain(UncertainCause::Lifetime, None, source(last));
@@ -201,7 +206,10 @@ impl Sending<'_> {
         let is_answer = matches!(last, Last::Response(_));
         let is_lost = self.sent == Sent::Unanswered || (self.sent == Sent::Answered && !is_answer);
         if is_lost && !self.plan.head.method().is_safe() {
-            return self.uncertain(UncertainCause::Transport, None, source(last));
+            // What the server said not to retry is not resumed either.
+            let is_told = limit == Limit::Told;
+            let cause = if is_told { UncertainCause::Server } else { UncertainCause::Transport };
+            return self.uncertain(cause, None, source(last));
         }
         Error::Exhausted { key: self.plan.key.clone(), limit, attempts: self.attempts, last: Box::new(last) }
     }

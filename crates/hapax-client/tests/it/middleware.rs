@@ -7,7 +7,7 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Next};
 
-use crate::server::{Server, Step, answer, builder, problem, status};
+use crate::server::{Server, Step, answer, builder, problem, refusing_url, status};
 
 fn client() -> ClientWithMiddleware {
     let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -83,4 +83,23 @@ async fn c_04_a_redirect_that_cannot_be_followed_is_no_request_that_was_not_sent
 
     let error = inner(client.post("ftp://files.example/orders").send().await.unwrap_err());
     assert!(matches!(error, Error::Request(_)), "{error}");
+}
+
+/// Sends the request, and then fails to connect to a service of its own.
+fn reporting<'a>(request: Request, extensions: &'a mut Extensions, next: Next<'a>) -> Answer<'a> {
+    Box::pin(async move {
+        next.run(request, extensions).await?;
+        let own = reqwest::Client::new().get(refusing_url().await).send().await;
+        Err(own.unwrap_err().into())
+    })
+}
+
+#[tokio::test]
+async fn c_02_a_middleware_that_cannot_connect_is_no_request_that_was_not_sent() {
+    let server = Server::with([status(200)]).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = ClientBuilder::new(http).with(builder().build_middleware()).with(reporting).build();
+    let error = inner(client.put(server.url("/")).send().await.unwrap_err());
+    assert!(matches!(error, Error::Uncertain { key: None, attempts: 1, .. }), "{error}");
+    assert_eq!(server.count(), 1);
 }
