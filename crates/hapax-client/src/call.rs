@@ -11,6 +11,7 @@ use reqwest::Url;
 use serde::Serialize;
 use tracing::Instrument;
 
+use crate::age::{KeyAge, Moment};
 use crate::client::Client;
 use crate::error::{BoxError, Error};
 use crate::key_field;
@@ -164,12 +165,13 @@ impl CallBuilder {
         if self.is_json {
             plan::put_json_fields(&mut self.headers);
         }
-        let now = SystemTime::now();
-        let made_at = self.made_at.unwrap_or_else(|| plan::made_at(key.as_ref(), now)).min(now);
+        let now = Moment::now();
+        let made_at = self.made_at.unwrap_or_else(|| plan::made_at(key.as_ref(), now.wall)).min(now.wall);
+        let age = KeyAge::new(made_at, now);
         let head = self.client.http().request(self.method, url).headers(self.headers).build();
         let head = head.map_err(|fault| Error::request(fault.without_url()))?;
         let (body, settings, streams_response) = (self.body, self.settings, self.streams_response);
-        let mut plan = Plan { settings, head, body, key, made_at, is_continued: false, streams_response };
+        let mut plan = Plan { settings, head, body, key, age, is_continued: false, streams_response };
         plan.put_key();
         Ok(Call { client: self.client, plan })
     }

@@ -147,7 +147,7 @@ impl Client {
         let Some(journal) = self.journal() else { return Ok(()) };
         let Some(taken) = journal.continue_call(call).await else { return Ok(()) };
         let (result, ended) = match taken {
-            Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
+            Ok((entry, stored, age)) => match stored.plan(age, &self.shared.http, self.settings()) {
                 Ok(plan) => {
                     let result = Call::new(self.clone(), plan).attempt().await;
                     let end = entry.end_of(&result);
@@ -168,7 +168,7 @@ impl Client {
         Ok(())
     }
 
-    /// Removes a call from the journal, once a person has found out what happened.
+    /// Removes a call from the journal, once a person has found out what happened. A call that is not in it changes nothing.
     ///
     /// # Errors
     /// [`Error::Journal`] when it cannot be written.
@@ -284,10 +284,19 @@ impl ClientBuilder {
         Ok(Client { shared: Arc::new(Shared { http, settings: self.settings, journal }) })
     }
 
-    /// The same retries as a middleware of `reqwest_middleware`. A journal and an HTTP client are not part of it.
+    /// The same retries as a middleware of `reqwest_middleware`, which has its own HTTP client and no journal.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when a journal or an HTTP client was chosen: they would not be used.
     #[cfg(feature = "middleware")]
-    pub fn build_middleware(self) -> crate::RetryMiddleware {
-        crate::RetryMiddleware::new(self.settings)
+    pub fn build_middleware(self) -> Result<crate::RetryMiddleware, Error> {
+        if self.journal.is_some() {
+            return Err(Error::request("a middleware has no journal; build a client"));
+        }
+        if self.http.is_some() {
+            return Err(Error::request("a middleware has the HTTP client of its chain; choose none here"));
+        }
+        Ok(crate::RetryMiddleware::new(self.settings))
     }
 }
 

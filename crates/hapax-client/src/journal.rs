@@ -22,6 +22,7 @@ use http::Method;
 use parking_lot::Mutex;
 use tokio::task;
 
+use crate::age::{KeyAge, Moment};
 use crate::error::{Error, MismatchFoundBy};
 use crate::plan::Plan;
 use crate::response::Response;
@@ -31,6 +32,7 @@ pub use self::error::JournalError;
 use self::frame::Event;
 pub(crate) use self::log::IfMissing;
 use self::log::Log;
+use self::recover::RecoveredCall;
 pub(crate) use self::stored::StoredCall;
 
 /// A log below this size is not rewritten.
@@ -56,6 +58,8 @@ struct JournalState {
     log: Log,
     calls: BTreeMap<u64, LiveCall>,
     next_id: u64,
+    /// The bytes of the frames that open these calls.
+    live_size: u64,
     /// Frames appended since the journal was opened, and those of them that are on disk.
     appended: u64,
     synced: u64,
@@ -64,7 +68,10 @@ struct JournalState {
 #[derive(Debug)]
 struct LiveCall {
     stored: StoredCall,
+    age: KeyAge,
     is_uncertain: bool,
+    /// The bytes of the frame that opened it.
+    size: u64,
     /// The frame that opened it; 0 when it was on disk already as the journal was opened.
     frame: u64,
     /// Futures of this process that make the call.
@@ -76,7 +83,7 @@ struct Begun {
     entry: Entry,
     /// The frame that must be on disk before the call is sent.
     frame: u64,
-    made_at: SystemTime,
+    age: KeyAge,
 }
 
 /// A call without a final answer.
@@ -138,9 +145,19 @@ impl Journal {
     pub(crate) fn open(directory: PathBuf, if_missing: IfMissing) -> Result<Self, JournalError> {
         let (log, recovered) = Log::open(directory, if_missing)?;
         let next_id = recovered.last_key_value().map_or(0, |(id, _)| id + 1);
-        let live = |(stored, is_uncertain)| LiveCall { stored, is_uncertain, frame: 0, running: 0 };
-        let calls = recovered.into_iter().map(|(id, call)| (id, live(call))).collect();
-        let state = JournalState { log, calls, next_id, appended: 0, synced: 0 };
+        let now = Moment::now();
+        let live = |call: RecoveredCall| LiveCall {
+            age: KeyAge::new(call.stored.key_made_at(), now),
+            stored: call.stored,
+            is_uncertain: call.is_uncertain,
+            size: call.size,
+            frame: 0,
+            running: 0,
+        };
+        let calls: BTreeMap<u64, LiveCall> =
+            recovered.into_iter().map(|(id, call)| (id, live(call))).collect();
+        let live_size = calls.values().map(|call| call.size).sum();
+        let state = JournalState { log, calls, next_id, live_size, appended: 0, synced: 0 };
         let shared = Shared { state: Mutex::new(state), syncing: tokio::sync::Mutex::new(()) };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -155,20 +172,20 @@ impl Journal {
         let stored = StoredCall::of(plan).map_err(Error::Journal)?;
         let journal = self.clone();
         // Inside of the task: where the caller is dropped, so is the entry, and the call does not count as running.
-        let begun = blocking(move || journal.begin_or_continue(stored)).await.map_err(Error::Journal)?;
-        let Some(Begun { entry, frame, made_at }) = begun else {
+        let age = plan.age;
+        let begun = blocking(move || journal.begin_or_continue(stored, age)).await.map_err(Error::Journal)?;
+        let Some(Begun { entry, frame, age }) = begun else {
             return Err(Error::Mismatch { key: plan.key.clone(), by: MismatchFoundBy::Journal });
         };
         self.recorded(&entry, frame).await.map_err(Error::Journal)?;
-        plan.continue_from(made_at, SystemTime::now());
+        plan.age = plan.age.older(age, Moment::now());
         plan.is_continued = entry.is_resumed;
         Ok(entry)
     }
 
     /// Under one lock, so that two calls with a key are never both the first. `None` when the key has another body.
-    fn begin_or_continue(&self, stored: StoredCall) -> Result<Option<Begun>, JournalError> {
+    fn begin_or_continue(&self, stored: StoredCall, age: KeyAge) -> Result<Option<Begun>, JournalError> {
         let mut state = self.shared.state.lock();
-        let made_at = stored.key_made_at();
         let mut same = state.calls.iter_mut().filter(|(_, call)| call.stored.is_same_operation(&stored));
         if let Some((id, call)) = same.next() {
             if call.stored.body() != stored.body() {
@@ -176,25 +193,26 @@ impl Journal {
             }
             call.running += 1;
             let entry = Entry { journal: self.clone(), id: *id, is_resumed: true };
-            return Ok(Some(Begun { entry, frame: call.frame, made_at: call.stored.key_made_at() }));
+            return Ok(Some(Begun { entry, frame: call.frame, age: call.age }));
         }
         let id = state.next_id;
-        state.append(&Event::Opened { id, call: stored.head() }, stored.body())?;
+        let size = state.append(&Event::Opened { id, call: stored.head() }, stored.body())?;
         state.next_id += 1;
         let frame = state.appended;
-        state.calls.insert(id, LiveCall { stored, is_uncertain: false, frame, running: 1 });
+        state.live_size += size;
+        state.calls.insert(id, LiveCall { stored, age, is_uncertain: false, size, frame, running: 1 });
         // A call that begins waits for the disk in any case; one that ends does not.
         if let Err(error) = state.rewrite_if_large() {
             tracing::warn!(%error, "the journal was not rewritten; it keeps calls that have ended");
         }
         let entry = Entry { journal: self.clone(), id, is_resumed: false };
-        Ok(Some(Begun { entry, frame, made_at }))
+        Ok(Some(Begun { entry, frame, age }))
     }
 
     /// Waits until the call of an entry is on disk. One that cannot be written is no call of the journal.
     async fn recorded(&self, entry: &Entry, frame: u64) -> Result<(), JournalError> {
         self.sync_through(frame).await.inspect_err(|_| {
-            self.shared.state.lock().calls.remove(&entry.id);
+            self.shared.state.lock().remove(entry.id);
         })
     }
 
@@ -202,24 +220,29 @@ impl Journal {
     pub(crate) async fn continue_call(
         &self,
         call: &OpenCall,
-    ) -> Option<Result<(Entry, StoredCall), JournalError>> {
-        let (entry, stored, frame) = {
+    ) -> Option<Result<(Entry, StoredCall, KeyAge), JournalError>> {
+        let (entry, stored, age, frame) = {
             let mut state = self.shared.state.lock();
-            let live = state.calls.get_mut(&call.id)?;
+            let live = state.calls.get_mut(&call.id).filter(|live| live.stored.is_listed_as(call))?;
             if live.running > 0 || live.is_uncertain {
                 return None;
             }
             live.running = 1;
             let entry = Entry { journal: self.clone(), id: call.id, is_resumed: true };
-            (entry, live.stored.clone(), live.frame)
+            (entry, live.stored.clone(), live.age, live.frame)
         };
-        Some(self.recorded(&entry, frame).await.map(|()| (entry, stored)))
+        Some(self.recorded(&entry, frame).await.map(|()| (entry, stored, age)))
     }
 
-    /// Removes a call, durably.
+    /// Removes a call, durably. The number alone does not name it: that of a call which has left is used again.
     pub(crate) async fn forget(&self, call: &OpenCall) -> Result<(), JournalError> {
-        let (shared, id) = (Arc::clone(&self.shared), call.id);
-        let frame = blocking(move || shared.state.lock().close(id)).await?;
+        let (shared, call) = (Arc::clone(&self.shared), call.clone());
+        let close = move || {
+            let mut state = shared.state.lock();
+            let found = state.calls.get(&call.id).is_some_and(|live| live.stored.is_listed_as(&call));
+            if found { state.close(call.id) } else { Ok(state.synced) }
+        };
+        let frame = blocking(close).await?;
         self.sync_through(frame).await
     }
 
@@ -246,28 +269,31 @@ impl Journal {
 }
 
 impl JournalState {
-    fn append(&mut self, event: &Event, body: &[u8]) -> Result<(), JournalError> {
-        self.log.append(event, body)?;
+    /// Appends a frame, and returns its size.
+    fn append(&mut self, event: &Event, body: &[u8]) -> Result<u64, JournalError> {
+        let size = self.log.append(event, body)?;
         self.appended += 1;
-        Ok(())
+        Ok(size)
     }
 
     /// Removes a call, and returns the number of the frame that says so.
     fn close(&mut self, id: u64) -> Result<u64, JournalError> {
         if self.calls.contains_key(&id) {
             self.append(&Event::Closed { id }, &[])?;
-            self.calls.remove(&id);
+            self.remove(id);
         }
         Ok(self.appended)
     }
 
+    fn remove(&mut self, id: u64) {
+        if let Some(call) = self.calls.remove(&id) {
+            self.live_size -= call.size;
+        }
+    }
+
     fn rewrite_if_large(&mut self) -> Result<(), JournalError> {
         let size = self.log.size();
-        if size < REWRITE_MIN {
-            return Ok(());
-        }
-        let live: u64 = self.calls.values().map(|call| call.stored.size()).sum();
-        if size / REWRITE_FACTOR < live {
+        if size < REWRITE_MIN || size / REWRITE_FACTOR < self.live_size {
             return Ok(());
         }
         let calls = self.calls.iter().map(|(id, call)| (*id, &call.stored, call.is_uncertain));

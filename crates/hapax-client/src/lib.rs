@@ -73,6 +73,7 @@
 //!
 //! The rules are C-01 to C-04 of `spec/protocol.md`; the names of metrics are in [`observe`].
 
+mod age;
 mod budget;
 mod call;
 mod client;

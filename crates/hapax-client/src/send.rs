@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 use tokio::time::Instant;
 
+use crate::age::Moment;
 use crate::error::{BoxError, Error, Last, Limit, MismatchFoundBy, UncertainCause};
 use crate::observe;
 use crate::plan::Plan;
@@ -53,7 +54,7 @@ impl Sending<'_> {
     async fn run(&mut self, transport: &mut impl Transport) -> Result<Response, Error> {
         let mut last = Last::Nothing;
         loop {
-            let lifetime_left = self.plan.lifetime_left(SystemTime::now());
+            let lifetime_left = self.plan.lifetime_left(Moment::now());
             if lifetime_left.is_zero() {
                 return Err(self.stopped(Limit::Lifetime, last));
             }
@@ -104,7 +105,7 @@ impl Sending<'_> {
             unrepeatable: self.plan.unrepeatable(self.sent > Sent::No),
             earlier: counter,
             time_left: self.time_left(),
-            lifetime_left: self.plan.lifetime_left(SystemTime::now()),
+            lifetime_left: self.plan.lifetime_left(Moment::now()),
             random: policy::random(),
         };
         let pause = retry::next(again, after, &situation)?;

@@ -36,7 +36,7 @@ impl Entry {
                 End::Uncertain => {
                     let Some(call) = state.calls.get_mut(&id) else { return Ok(()) };
                     call.is_uncertain = true;
-                    state.append(&Event::Uncertain { id }, &[])
+                    state.append(&Event::Uncertain { id }, &[]).map(|_size| ())
                 }
             }
         });

@@ -89,7 +89,7 @@ impl Log {
         };
         let size = bytes.len() as u64;
         drop(bytes);
-        let calls = || read.calls.iter().map(|(id, (call, is_uncertain))| (*id, call, *is_uncertain));
+        let calls = || read.calls.iter().map(|(id, call)| (*id, &call.stored, call.is_uncertain));
         let opened = match head {
             Some(head) if read.is_clean => open_clean(&path, head.seed, size)?,
             _ => write_new(&directory, calls())?,
@@ -113,8 +113,8 @@ impl Log {
         self.size
     }
 
-    /// Appends a frame. What a failed write leaves behind is cut off.
-    pub(super) fn append(&mut self, event: &Event, body: &[u8]) -> Result<(), JournalError> {
+    /// Appends a frame, and returns its size. What a failed write leaves behind is cut off.
+    pub(super) fn append(&mut self, event: &Event, body: &[u8]) -> Result<u64, JournalError> {
         if self.is_stopped {
             return Err(JournalError::Stopped);
         }
@@ -126,8 +126,9 @@ impl Log {
             self.is_stopped = self.file.set_len(self.size).is_err();
             return Err(failed("write", &self.directory.join(LOG), source));
         }
-        self.size += frame.len() as u64;
-        Ok(())
+        let size = frame.len() as u64;
+        self.size += size;
+        Ok(size)
     }
 
     /// A sync of all that was appended so far.

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::future::Future;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -10,6 +10,7 @@ use hyper_util::client::legacy;
 use reqwest::{Request, Url};
 
 use super::redirect;
+use crate::age::Moment;
 use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::problem::{self, Problem};
@@ -132,7 +133,7 @@ async fn exchange(plan: &Plan, transport: &mut impl Transport) -> Result<reqwest
         let response = transport.send(request).await?;
         match redirect::target(response.status(), response.headers(), &url) {
             Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => {
-                if plan.lifetime_left(SystemTime::now()).is_zero() {
+                if plan.lifetime_left(Moment::now()).is_zero() {
                     return Err(Failure::timed_out());
                 }
                 url = target;

@@ -10,7 +10,7 @@ fn open() -> (TempDir, Log) {
     (directory, log)
 }
 
-fn append(log: &mut Log) -> Result<(), JournalError> {
+fn append(log: &mut Log) -> Result<u64, JournalError> {
     let call = stored("a", b"book");
     log.append(&Event::Opened { id: 1, call: call.head() }, call.body())
 }

@@ -22,8 +22,10 @@ fn ids(bytes: &[u8]) -> Result<Vec<u64>, u64> {
 fn c_04_open_calls_are_read_back() {
     let log = [opened(1, 0), opened(2, 0), closed(1, 0)].concat();
     let recovered = read(SEED, &log, 0, 0).unwrap();
-    let (call, is_uncertain) = &recovered.calls[&2];
-    assert_eq!((recovered.calls.len(), *is_uncertain, recovered.is_clean), (1, false, false));
+    let call = &recovered.calls[&2];
+    assert_eq!((recovered.calls.len(), call.is_uncertain, recovered.is_clean), (1, false, false));
+    assert_eq!(call.size, opened(2, 0).len() as u64);
+    let call = &call.stored;
     let listed = call.listed(2, crate::OpenCallState::Open);
     assert_eq!(listed.key, Key::new("key-2").unwrap());
     assert_eq!(call.body(), b"{\"item\":\"book\"}");
