@@ -8,37 +8,32 @@ mod entry;
 mod error;
 mod frame;
 mod log;
+mod open_call;
 mod recover;
+mod state;
 mod stored;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use hapax_core::Key;
-use http::Method;
 use parking_lot::Mutex;
 use tokio::task;
 
 use crate::age::{KeyAge, Moment};
 use crate::error::{Error, MismatchFoundBy};
 use crate::plan::Plan;
-use crate::response::Response;
 
 pub(crate) use self::entry::Entry;
 pub use self::error::JournalError;
 use self::frame::Event;
 pub(crate) use self::log::IfMissing;
 use self::log::Log;
+pub use self::open_call::{OpenCall, OpenCallState, Resumed};
 use self::recover::RecoveredCall;
+use self::state::{JournalState, LiveCall};
 pub(crate) use self::stored::StoredCall;
-
-/// A log below this size is not rewritten.
-const REWRITE_MIN: u64 = 1 << 20;
-/// How many times larger than its open calls a log may be.
-const REWRITE_FACTOR: u64 = 4;
 
 /// A journal, open in this process.
 #[derive(Clone, Debug)]
@@ -53,91 +48,12 @@ struct Shared {
     syncing: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug)]
-struct JournalState {
-    log: Log,
-    calls: BTreeMap<u64, LiveCall>,
-    next_id: u64,
-    /// The bytes of the frames that open these calls.
-    live_size: u64,
-    /// Frames appended since the journal was opened, and those of them that are on disk.
-    appended: u64,
-    synced: u64,
-}
-
-#[derive(Debug)]
-struct LiveCall {
-    stored: StoredCall,
-    age: KeyAge,
-    is_uncertain: bool,
-    /// The bytes of the frame that opened it.
-    size: u64,
-    /// The frame that opened it; 0 when it was on disk already as the journal was opened.
-    frame: u64,
-    /// Futures of this process that make the call.
-    running: u32,
-}
-
 /// A call that was begun.
 struct Begun {
     entry: Entry,
     /// The frame that must be on disk before the call is sent.
     frame: u64,
     age: KeyAge,
-}
-
-/// A call without a final answer.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct OpenCall {
-    id: u64,
-    /// Its key.
-    pub key: Key,
-    /// The method of its request.
-    pub method: Method,
-    /// The URL of its request, without credentials.
-    pub url: String,
-    /// When its key was made.
-    pub key_made_at: SystemTime,
-    /// Whether it runs, waits or is uncertain.
-    pub state: OpenCallState,
-}
-
-impl fmt::Debug for OpenCall {
-    /// Without the query of the URL, which may hold a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenCall")
-            .field("key", &self.key)
-            .field("method", &self.method)
-            .field("url", &self.url.split(['?', '#']).next())
-            .field("key_made_at", &self.key_made_at)
-            .field("state", &self.state)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The state of an open call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OpenCallState {
-    /// This process makes it at the moment.
-    Running,
-    /// [`Client::resume`](crate::Client::resume) continues it.
-    Open,
-    /// It is not sent again: a person must find out what happened. A call with its key, method and URL continues it.
-    Uncertain,
-}
-
-/// A call that was continued, and how it ended.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Resumed {
-    /// The call.
-    pub call: OpenCall,
-    /// Its end.
-    pub result: Result<Response, Error>,
-    /// The state that it has in the journal once its handler has returned `Ok`; none when it leaves the journal.
-    pub next_state: Option<OpenCallState>,
 }
 
 impl Journal {
@@ -265,52 +181,6 @@ impl Journal {
             Ok(())
         })
         .await
-    }
-}
-
-impl JournalState {
-    /// Appends a frame, and returns its size.
-    fn append(&mut self, event: &Event, body: &[u8]) -> Result<u64, JournalError> {
-        let size = self.log.append(event, body)?;
-        self.appended += 1;
-        Ok(size)
-    }
-
-    /// Removes a call, and returns the number of the frame that says so.
-    fn close(&mut self, id: u64) -> Result<u64, JournalError> {
-        if self.calls.contains_key(&id) {
-            self.append(&Event::Closed { id }, &[])?;
-            self.remove(id);
-        }
-        Ok(self.appended)
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(call) = self.calls.remove(&id) {
-            self.live_size -= call.size;
-        }
-    }
-
-    fn rewrite_if_large(&mut self) -> Result<(), JournalError> {
-        let size = self.log.size();
-        if size < REWRITE_MIN || size / REWRITE_FACTOR < self.live_size {
-            return Ok(());
-        }
-        let calls = self.calls.iter().map(|(id, call)| (*id, &call.stored, call.is_uncertain));
-        self.log.rewrite(calls)?;
-        self.synced = self.appended;
-        Ok(())
-    }
-}
-
-impl LiveCall {
-    fn listed(&self, id: u64) -> OpenCall {
-        let state = match self {
-            Self { running: 1.., .. } => OpenCallState::Running,
-            Self { is_uncertain: true, .. } => OpenCallState::Uncertain,
-            _ => OpenCallState::Open,
-        };
-        self.stored.listed(id, state)
     }
 }
 

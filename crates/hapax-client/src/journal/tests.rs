@@ -3,6 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::entry::End;
+use super::state::REWRITE_MIN;
 use super::stored::tests::{plan, stored};
 use super::*;
 
