@@ -226,7 +226,17 @@ pub(crate) const PROOFS: &[Entry] = &[
             Program::new(E2E, "prove_client", &["--teeth"]).starting(CLI).teeth(),
             Program::new(E2E, "prove_client", &[]).starting(CLI),
         ],
-        goals: &["client-teeth", "client-doubles", "client-missing", "client-kills"],
+        goals: &[
+            "client-teeth",
+            "client-doubles",
+            "client-missing",
+            "client-forgotten",
+            "client-changed",
+            "client-kills",
+            "client-checked",
+            "client-resumed",
+            "client-uncertain",
+        ],
     },
     Entry {
         name: "transactions",
@@ -328,8 +338,17 @@ pub(crate) const SIDECAR_SLICE: Slice = Slice {
 
 /// `cargo xtask test`, step `client`.
 pub(crate) const CLIENT_SLICE: Slice = Slice {
-    program: Program::new(E2E, "prove_client", &["--calls", "200"]).starting(CLI),
-    goals: &["client-doubles", "client-missing", "client-kills"],
+    program: Program::new(E2E, "prove_client", &["--calls", "100"]).starting(CLI),
+    goals: &[
+        "client-doubles",
+        "client-missing",
+        "client-forgotten",
+        "client-changed",
+        "client-kills",
+        "client-checked",
+        "client-resumed",
+        "client-uncertain",
+    ],
     limit: Duration::from_secs(5 * 60),
 };
 

@@ -86,7 +86,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "client",
-        about: "calls to a flaky service by a process under kill -9, 200 calls and 10 kills",
+        about: "calls to a flaky service by a process under kill -9, with derived and with random keys, 200 calls and 10 kills",
         run: |run| slice(run, &CLIENT_SLICE),
     },
     Step {

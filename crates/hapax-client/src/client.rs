@@ -1,25 +1,18 @@
-//! [`Client`] and [`ClientBuilder`]: the connections, limits and the journal that calls share.
+//! [`Client`]: the connections, limits and the journal that calls share.
 
-use std::path::PathBuf;
+mod builder;
+
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::{HeaderName, Method};
-use reqwest::redirect;
+use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::budget::RetryBudget;
+pub use self::builder::ClientBuilder;
 use crate::call::{Call, CallBuilder};
 use crate::error::Error;
-use crate::journal::{IfMissing, Journal, JournalError, OpenCall, Resumed};
+use crate::journal::{Journal, OpenCall, OpenCallState, Resumed};
 use crate::plan::Settings;
-use crate::policy::RetryPolicy;
-
-/// Well below the time of an attempt, so that a host without a route is told apart from a slow answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How a journal is named.
-const FILE_SCHEME: &str = "file:";
 
 /// An HTTP client that may retry every call: it sends one key for each, and the same request on every attempt.
 ///
@@ -108,6 +101,10 @@ impl Client {
     /// Continues the calls of the journal that neither run nor are uncertain, one after the other, each with its key and its
     /// body. Call it at the start of a process.
     ///
+    /// `handle` is given each call with its end, and the call leaves the journal after it has returned `Ok`: an answer that it
+    /// did not deal with, since it failed or the process was killed, is asked for again by the next `resume`, with the same
+    /// key. So `handle` may see the end of a call more than once. Its first error ends `resume`.
+    ///
     /// Credentials are not in the journal: they come from the default headers of the [`reqwest::Client`]. A call that is
     /// refused, by a redirect, 401, 403, 407 or the service's idempotency layer, stays open: they may be missing there, and an
     /// earlier attempt may have had the effect.
@@ -115,26 +112,56 @@ impl Client {
     /// A service that identifies callers by their credentials takes a renewed token for another caller, and runs the operation
     /// again. Resume with the credentials of the original call, or have the service use a principal that stays the same.
     ///
-    /// A call past the lifetime of its key is not sent;
-    /// it becomes uncertain.
-    pub async fn resume(&self) -> Vec<Resumed> {
-        let Some(journal) = self.journal() else { return Vec::new() };
-        let mut resumed = Vec::new();
-        for call in journal.open_calls() {
-            let Some(taken) = journal.continue_call(&call).await else { continue };
-            let result = match taken {
-                Ok((entry, stored)) => match stored.plan(&self.shared.http, self.settings()) {
-                    Ok(plan) => Call::new(self.clone(), plan).finish(Some(entry)).await,
-                    Err(error) => Err(error),
-                },
-                Err(error) => Err(Error::Journal(error)),
-            };
-            resumed.push(Resumed { call, result });
+    /// A call past the lifetime of its key is not sent; it becomes uncertain.
+    ///
+    /// # Errors
+    /// The error of `handle`. What went wrong with a call is in [`Resumed::result`].
+    pub async fn resume<F, Fut, E>(&self, mut handle: F) -> Result<(), E>
+    where
+        F: FnMut(Resumed) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        for call in self.open_calls() {
+            self.resume_call(&call, &mut handle).await?;
         }
-        resumed
+        Ok(())
     }
 
-    /// Removes a call from the journal, once a person has found out what happened.
+    /// Continues one call of [`open_calls`](Self::open_calls), as [`resume`](Self::resume) does with all. One that runs, is
+    /// uncertain or has left the journal is not sent, and `handle` is not called.
+    ///
+    /// # Errors
+    /// The error of `handle`; the call stays in the journal then.
+    pub async fn resume_call<F, Fut, E>(&self, call: &OpenCall, handle: F) -> Result<(), E>
+    where
+        F: FnOnce(Resumed) -> Fut,
+        Fut: Future<Output = Result<(), E>>,
+    {
+        let Some(journal) = self.journal() else { return Ok(()) };
+        let Some(taken) = journal.continue_call(call).await else { return Ok(()) };
+        let (result, ended) = match taken {
+            Ok((entry, stored, age)) => match stored.plan(age, &self.shared.http, self.settings()) {
+                Ok(plan) => {
+                    let result = Call::new(self.clone(), plan).attempt().await;
+                    let end = entry.end_of(&result);
+                    (result, Some((entry, end)))
+                }
+                Err(error) => (Err(error), None),
+            },
+            Err(error) => (Err(Error::Journal(error)), None),
+        };
+        let next_state = match &ended {
+            Some((_, end)) => end.state(),
+            None => Some(OpenCallState::Open),
+        };
+        handle(Resumed { call: call.clone(), result, next_state }).await?;
+        if let Some((entry, end)) = ended {
+            entry.record(end).await;
+        }
+        Ok(())
+    }
+
+    /// Removes a call from the journal, once a person has found out what happened. A call that is not in it changes nothing.
     ///
     /// # Errors
     /// [`Error::Journal`] when it cannot be written.
@@ -155,116 +182,5 @@ impl Client {
 
     pub(crate) fn journal(&self) -> Option<&Journal> {
         self.shared.journal.as_ref()
-    }
-}
-
-/// The choices of a [`Client`].
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct ClientBuilder {
-    http: Option<reqwest::Client>,
-    pub(crate) settings: Settings,
-    journal: Option<(String, IfMissing)>,
-}
-
-impl ClientBuilder {
-    /// The HTTP client, with its TLS, proxies and default headers.
-    ///
-    /// Build it with `redirect(redirect::Policy::none())`: its policy cannot be read, and a client that follows redirects by
-    /// itself carries the key to other origins. Build it with `retry(reqwest::retry::never())`: one layer retries.
-    pub fn http(self, http: reqwest::Client) -> Self {
-        Self { http: Some(http), ..self }
-    }
-
-    /// The retries of each call.
-    pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.settings.retry = retry;
-        self
-    }
-
-    /// The time of a call with all attempts and pauses; one minute unless chosen. It also bounds the wait for an operation
-    /// that is in progress.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.settings.deadline = deadline;
-        self
-    }
-
-    /// The time of one attempt; 18 seconds unless chosen.
-    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.attempt_timeout = timeout;
-        self
-    }
-
-    /// How long the service keeps the record of a key; 24 hours unless chosen. No attempt is made later than that after the
-    /// key was made: the service would take it for a new operation.
-    pub fn lifetime(mut self, lifetime: Duration) -> Self {
-        self.settings.lifetime = lifetime;
-        self
-    }
-
-    /// The retry budget, which several clients may share.
-    pub fn budget(mut self, budget: RetryBudget) -> Self {
-        self.settings.budget = budget;
-        self
-    }
-
-    /// The field of the key, where the service does not use `Idempotency-Key`.
-    pub fn key_header(mut self, name: HeaderName) -> Self {
-        self.settings.key_field = name;
-        self
-    }
-
-    /// Gives calls with this method a key too, such as PUT or DELETE.
-    pub fn keyed(mut self, method: Method) -> Self {
-        self.settings.keyed_methods.push(method);
-        self
-    }
-
-    /// A journal in a directory, `file:DIR`: a call is recorded there before its first attempt, and a restarted process
-    /// [resumes](Client::resume) it with the same key and body. One process at a time uses a journal.
-    ///
-    /// Bodies and keys are stored as they are, in files that their owner can read; credential fields are not stored.
-    pub fn journal(self, url: impl Into<String>) -> Self {
-        Self { journal: Some((url.into(), IfMissing::Create)), ..self }
-    }
-
-    /// The same with a journal that exists: a missing one is an error, and none is created.
-    pub fn existing_journal(self, url: impl Into<String>) -> Self {
-        Self { journal: Some((url.into(), IfMissing::Refuse)), ..self }
-    }
-
-    /// Opens the journal, if there is one, and builds the client. Reads and writes files.
-    ///
-    /// # Errors
-    /// [`Error::Journal`] when the journal cannot be opened, [`Error::Request`] when TLS cannot be set up.
-    pub fn build(self) -> Result<Client, Error> {
-        let http = match self.http {
-            Some(http) => http,
-            None => default_http().map_err(Error::request)?,
-        };
-        let journal = self.journal.map(|(url, if_missing)| open_journal(&url, if_missing)).transpose();
-        let journal = journal.map_err(Error::Journal)?;
-        Ok(Client { shared: Arc::new(Shared { http, settings: self.settings, journal }) })
-    }
-
-    /// The same retries as a middleware of `reqwest_middleware`. A journal and an HTTP client are not part of it.
-    #[cfg(feature = "middleware")]
-    pub fn build_middleware(self) -> crate::RetryMiddleware {
-        crate::RetryMiddleware::new(self.settings)
-    }
-}
-
-fn default_http() -> Result<reqwest::Client, reqwest::Error> {
-    reqwest::Client::builder()
-        .redirect(redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .build()
-}
-
-fn open_journal(url: &str, if_missing: IfMissing) -> Result<Journal, JournalError> {
-    match url.strip_prefix(FILE_SCHEME).filter(|path| !path.is_empty()) {
-        Some(path) => Journal::open(PathBuf::from(path), if_missing),
-        None => Err(JournalError::Url { url: url.to_owned() }),
     }
 }

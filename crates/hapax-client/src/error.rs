@@ -71,7 +71,8 @@ pub enum Error {
         attempts: u32,
     },
 
-    /// No attempt got a final answer. Nothing was received by the server, or its last answer asked for a retry.
+    /// No attempt got a final answer, and no answer was lost: each attempt failed to connect, or was answered with a status,
+    /// hint or problem that asks for a retry. Such an answer may come after an effect, as a 500 may, so keep the key here too.
     #[error("no final answer ({limit}, attempts: {attempts}): {last}")]
     #[non_exhaustive]
     Exhausted {

@@ -34,7 +34,8 @@
 //! |---|---|
 //! | a final answer: 2xx, 3xx, most 4xx, anything marked as a replay | returns it |
 //! | no connection, a timeout, a lost or cut-off answer | is retried |
-//! | 408, 425, 429, 500, 502, 503, 504, or a problem that says so | is retried; `Retry-After` is waited out |
+//! | 408, 425, 429, 500, 502, 503, 504, a hint or a problem that says so | is retried; `Retry-After` is waited out |
+//! | 502 or 504, and the retries are used up | ends with [`Error::Uncertain`]: a gateway says it whatever the service has done |
 //! | 409 *in progress* | is repeated until the operation has ended; this takes no retry |
 //! | 400, 401, 403, 422 | is never retried |
 //! | *uncertain* | ends with [`Error::Uncertain`]: a person settles it at the server |
@@ -54,9 +55,11 @@
 //! use hapax_client::Client;
 //!
 //! let client = Client::builder().journal("file:./hapax-journal").build()?;
-//! for resumed in client.resume().await {
+//! // A call leaves the journal once its end was dealt with here.
+//! client.resume(async |resumed| {
 //!     println!("{}: {:?}", resumed.call.url, resumed.result.map(|response| response.status()));
-//! }
+//!     Ok::<_, hapax_client::Error>(())
+//! }).await?;
 //! client.post(url).body("amount=5").send().await?;
 //! # Ok(())
 //! # }
@@ -70,6 +73,7 @@
 //!
 //! The rules are C-01 to C-04 of `spec/protocol.md`; the names of metrics are in [`observe`].
 
+mod age;
 mod budget;
 mod call;
 mod client;

@@ -1,7 +1,5 @@
 //! [`RetryMiddleware`]: the key and the retries of this crate inside of a `reqwest_middleware` client.
 
-use std::time::SystemTime;
-
 use http::Extensions;
 use parking_lot::Mutex;
 use reqwest::{Request, Response};
@@ -9,6 +7,7 @@ use reqwest_middleware::{Middleware, Next};
 use tracing::Instrument;
 
 use crate::Key;
+use crate::age::{KeyAge, Moment};
 use crate::error::Error;
 use crate::key_field;
 use crate::observe;
@@ -27,13 +26,13 @@ use crate::send::{self, Failure, Transport};
 /// ```
 /// use hapax_client::Client;
 ///
-/// # fn main() -> Result<(), reqwest::Error> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let http = reqwest::Client::builder()
 ///     .redirect(reqwest::redirect::Policy::none())
 ///     .retry(reqwest::retry::never())
 ///     .build()?;
 /// let client = reqwest_middleware::ClientBuilder::new(http)
-///     .with(Client::builder().build_middleware())
+///     .with(Client::builder().build_middleware()?)
 ///     .build();
 /// # Ok(())
 /// # }
@@ -60,16 +59,10 @@ impl RetryMiddleware {
                 None => BodySource::OneShot(Mutex::new(Some(body))),
             },
         };
-        let made_at = plan::made_at(key.as_ref(), SystemTime::now());
-        let mut plan = Plan {
-            settings,
-            head: request,
-            body,
-            key,
-            made_at,
-            is_continued: false,
-            streams_response: false,
-        };
+        let now = Moment::now();
+        let age = KeyAge::new(plan::made_at(key.as_ref(), now.wall), now);
+        let mut plan =
+            Plan { settings, head: request, body, key, age, is_continued: false, streams_response: false };
         plan.put_key();
         Ok(plan)
     }

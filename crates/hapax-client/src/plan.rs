@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
 use reqwest::{Request, Url};
 
+use crate::age::{KeyAge, Moment};
 use crate::budget::RetryBudget;
 use crate::error::Limit;
 use crate::key_field;
@@ -23,8 +24,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(18);
 /// The retention of records at many APIs, and of Hapax.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// How far in the future a key may have been made, by the clocks of two processes.
-const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// A UUID with hyphens. The other format with a time, ULID, is also that of any number of 26 digits.
 const UUID_LENGTH: usize = 36;
 
@@ -74,7 +73,7 @@ pub(crate) struct Plan {
     pub(crate) head: Request,
     pub(crate) body: BodySource,
     pub(crate) key: Option<Key>,
-    pub(crate) made_at: SystemTime,
+    pub(crate) age: KeyAge,
     /// Whether the caller continues a call of the journal: an answer may have been lost before.
     pub(crate) is_continued: bool,
     /// Whether the response is handed out before its body was received.
@@ -112,22 +111,11 @@ impl Plan {
     }
 
     /// The rest of the key's lifetime; infinite without a key.
-    pub(crate) fn lifetime_left(&self, now: SystemTime) -> Duration {
-        if self.key.is_none() {
-            return Duration::MAX;
+    pub(crate) fn lifetime_left(&self, now: Moment) -> Duration {
+        match self.key {
+            None => Duration::MAX,
+            Some(_) => self.settings.lifetime.saturating_sub(self.age.at(now)),
         }
-        match now.duration_since(self.made_at) {
-            Ok(age) => self.settings.lifetime.saturating_sub(age),
-            Err(ahead) if ahead.duration() <= CLOCK_TOLERANCE => self.settings.lifetime,
-            // The clock was set back by an unknown time, which must not prolong the lifetime.
-            Err(_) => Duration::ZERO,
-        }
-    }
-
-    /// Takes the age of the call that it continues. A time in the future stays: it is no younger key.
-    pub(crate) fn continue_from(&mut self, made_at: SystemTime, now: SystemTime) {
-        let is_ahead = made_at.duration_since(now).is_ok_and(|ahead| ahead > CLOCK_TOLERANCE);
-        self.made_at = if is_ahead { made_at } else { self.made_at.min(made_at) };
     }
 
     /// Adds the key to the fields, unless the caller has set it there.

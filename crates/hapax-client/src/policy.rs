@@ -6,6 +6,10 @@ use std::time::Duration;
 const RETRIES_MAX: u32 = 2;
 const BASE: Duration = Duration::from_millis(500);
 const CAP: Duration = Duration::from_secs(8);
+/// A base or cap of zero would be a busy loop.
+const BASE_MIN: Duration = Duration::from_millis(1);
+/// An operation in progress is asked for a hundred times a second at most, whatever the base.
+const POLL_MIN: Duration = Duration::from_millis(10);
 
 /// How often a call is retried, and how long it pauses before each retry.
 ///
@@ -46,16 +50,16 @@ impl RetryPolicy {
         Self { retries_max, ..self }
     }
 
-    /// The maximum of the first pause; each further one is twice as long.
+    /// The maximum of the first pause, at least a millisecond; each further one is twice as long.
     #[must_use]
     pub fn base(self, base: Duration) -> Self {
-        Self { base, ..self }
+        Self { base: base.max(BASE_MIN), ..self }
     }
 
-    /// The maximum of every pause.
+    /// The maximum of every pause, at least a millisecond.
     #[must_use]
     pub fn cap(self, cap: Duration) -> Self {
-        Self { cap, ..self }
+        Self { cap: cap.max(BASE_MIN), ..self }
     }
 
     /// The maximum of the pause after `earlier` others.
@@ -71,6 +75,11 @@ impl RetryPolicy {
         let scaled = (nanos * u128::from(random)) >> u64::BITS;
         Duration::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
+}
+
+/// The pause before an operation in progress is asked for again.
+pub(crate) fn poll_pause(pause: Duration) -> Duration {
+    pause.max(POLL_MIN)
 }
 
 /// A uniformly distributed number. Without a source of randomness pauses are the longest.

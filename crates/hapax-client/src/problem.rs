@@ -3,13 +3,15 @@
 //! The types are those of `spec/protocol.md`, E-02. A type is known by the last segment of its URI, since a deployment may
 //! publish its pages under a base of its own.
 
+mod link;
+
 use std::fmt;
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, LINK};
 use serde_json::Value;
 
-/// The base of Hapax's own types, in the links of refusals whose body has another format.
+/// The base of Hapax's own types. Every refusal links to a page below it, also where its body has another format or type.
 const TYPE_BASE: &str = "https://hapax.dev/errors/";
 
 /// The refusal that says that the operation happened.
@@ -62,6 +64,9 @@ pub struct Problem {
     pub detail: Option<String>,
     /// The id of the record at the server, with which its operator finds it.
     pub operation: Option<String>,
+    /// Whether the type is one of Hapax's own. That of another vendor decides on retries too, but it does not say that
+    /// nothing was executed: another vendor's `overloaded` may come from the middle of an operation.
+    pub(crate) is_own: bool,
 }
 
 impl Problem {
@@ -76,8 +81,13 @@ impl Problem {
 
     /// The problem of a response, if it has one of a known type.
     pub(crate) fn of(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
-        let from_body = || is_document(headers).then(|| Self::parse(body)).flatten();
-        [from_body(), Self::linked(headers)].into_iter().flatten().find(|problem| problem.meaning().is_some())
+        let pages: Vec<&str> = pages(headers).collect();
+        let linked = pages.iter().map(|page| Self { kind: (*page).to_owned(), ..Self::default() });
+        let in_body = is_document(headers).then(|| Self::parse(body)).flatten();
+        let mut problem = in_body.into_iter().chain(linked).find(|problem| problem.meaning().is_some())?;
+        problem.is_own = problem.kind.starts_with(TYPE_BASE)
+            || pages.iter().any(|page| page.strip_prefix(TYPE_BASE) == Some(problem.code()));
+        Some(problem)
     }
 
     /// Members of other types than expected are ignored, as RFC 9457 demands.
@@ -85,19 +95,14 @@ impl Problem {
         let document: Value = serde_json::from_slice(body).ok()?;
         let text = |name| document.get(name).and_then(Value::as_str).map(str::to_owned);
         let (title, detail, operation) = (text("title"), text("detail"), text("operation"));
-        Some(Self { kind: text("type")?, title, detail, operation })
+        Some(Self { kind: text("type")?, title, detail, operation, is_own: false })
     }
+}
 
-    /// A refusal whose body is not a problem document links to the page of its type.
-    fn linked(headers: &HeaderMap) -> Option<Self> {
-        let target = |link: &http::HeaderValue| {
-            let (target, parameters) = link.to_str().ok()?.trim().strip_prefix('<')?.split_once('>')?;
-            let is_page = target.starts_with(TYPE_BASE) && parameters.contains("rel=\"describedby\"");
-            is_page.then(|| target.to_owned())
-        };
-        let kind = headers.get_all(LINK).iter().find_map(target)?;
-        Some(Self { kind, ..Self::default() })
-    }
+/// The pages of Hapax's own types that the fields link to.
+fn pages(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(LINK).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(link::described_by).filter(|target| target.starts_with(TYPE_BASE))
 }
 
 /// Whether the body is a problem document.

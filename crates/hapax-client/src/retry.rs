@@ -8,7 +8,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 
 use crate::error::Limit;
-use crate::policy::RetryPolicy;
+use crate::policy::{self, RetryPolicy};
 use crate::problem::{Meaning, Problem};
 
 /// The marks of a replayed response: Hapax's own, and the one of Stripe and the IETF draft.
@@ -51,6 +51,11 @@ pub(crate) fn is_refused_in_front(status: StatusCode, headers: &HeaderMap) -> bo
 /// Statuses of which no type and no hint makes a retry: the request itself is at fault, or the caller's rights are.
 pub(crate) fn is_never_retried(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 401 | 403 | 422)
+}
+
+/// Statuses with which a gateway answers in place of a service, whatever the service has done by then.
+pub(crate) fn is_of_gateway(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 502 | 504)
 }
 
 /// Statuses of which the same request may succeed later.
@@ -164,7 +169,7 @@ pub(crate) fn next(
     let pause = match (again, after) {
         // The server says when the response may be there; one caller asks. No wait at all would be a busy loop.
         (Again::Poll, Some(after)) if !after.is_zero() => after,
-        (Again::Poll, _) => jittered,
+        (Again::Poll, _) => policy::poll_pause(jittered),
         // All callers of a failed server get the same time: jitter keeps them apart.
         (Again::Retry, Some(after)) => after.saturating_add(jittered),
         (Again::Retry, None) => jittered,

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 use tokio::time::Instant;
 
+use crate::age::Moment;
 use crate::error::{BoxError, Error, Last, Limit, MismatchFoundBy, UncertainCause};
 use crate::observe;
 use crate::plan::Plan;
@@ -36,7 +37,7 @@ enum Sent {
     No,
     /// Every request that may have been received was answered; an answer may hide an effect.
     Answered,
-    /// A request may have been received, and its answer was lost.
+    /// A request may have been received, and its answer was lost on its way or to a gateway.
     Unanswered,
 }
 
@@ -53,7 +54,7 @@ impl Sending<'_> {
     async fn run(&mut self, transport: &mut impl Transport) -> Result<Response, Error> {
         let mut last = Last::Nothing;
         loop {
-            let lifetime_left = self.plan.lifetime_left(SystemTime::now());
+            let lifetime_left = self.plan.lifetime_left(Moment::now());
             if lifetime_left.is_zero() {
                 return Err(self.stopped(Limit::Lifetime, last));
             }
@@ -104,7 +105,7 @@ impl Sending<'_> {
             unrepeatable: self.plan.unrepeatable(self.sent > Sent::No),
             earlier: counter,
             time_left: self.time_left(),
-            lifetime_left: self.plan.lifetime_left(SystemTime::now()),
+            lifetime_left: self.plan.lifetime_left(Moment::now()),
             random: policy::random(),
         };
         let pause = retry::next(again, after, &situation)?;
@@ -123,8 +124,10 @@ impl Sending<'_> {
         let response = Response { inner, key: key.clone(), attempts: self.attempts };
         let is_running =
             problem.as_ref().is_some_and(|problem| problem.meaning() == Some(Meaning::InProgress));
-        if problem.is_none() || is_running {
-            self.sent = self.sent.max(Sent::Answered);
+        let nothing_ran = problem.as_ref().is_some_and(|problem| problem.is_own && !is_running);
+        if !nothing_ran {
+            let by_gateway = retry::is_of_gateway(status) && !is_running;
+            self.sent = self.sent.max(if by_gateway { Sent::Unanswered } else { Sent::Answered });
         }
         match verdict {
             Verdict::Final
@@ -193,7 +196,10 @@ impl Sending<'_> {
     fn stopped(&self, limit: Limit, last: Last) -> Error {
         let source = |last| match last {
             Last::Failure(source) => Some(source),
-            Last::Response(_) | Last::Nothing => None,
+            Last::Response(response) => {
+                Some(format!("the last attempt was answered {}", response.status()).into())
+            }
+            Last::Nothing => None,
         };
         if limit == Limit::Lifetime {
             return self.uncertain(UncertainCause::Lifetime, None, source(last));
@@ -201,7 +207,10 @@ impl Sending<'_> {
         let is_answer = matches!(last, Last::Response(_));
         let is_lost = self.sent == Sent::Unanswered || (self.sent == Sent::Answered && !is_answer);
         if is_lost && !self.plan.head.method().is_safe() {
-            return self.uncertain(UncertainCause::Transport, None, source(last));
+            // What the server said not to retry is not resumed either.
+            let is_told = limit == Limit::Told;
+            let cause = if is_told { UncertainCause::Server } else { UncertainCause::Transport };
+            return self.uncertain(cause, None, source(last));
         }
         Error::Exhausted { key: self.plan.key.clone(), limit, attempts: self.attempts, last: Box::new(last) }
     }

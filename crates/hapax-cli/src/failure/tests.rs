@@ -51,7 +51,7 @@ const CODES: [Code; 32] = [
 ];
 
 /// Codes of the library only, which it has beside those over HTTP.
-const LIBRARY: [&str; 3] = ["previously-failed", "deadline", "superseded"];
+const LIBRARY: [&str; 4] = ["previously-failed", "deadline", "superseded", "no-global"];
 
 /// Codes of problem documents of the sidecar only.
 const SIDECAR: [&str; 3] =

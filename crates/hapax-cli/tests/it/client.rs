@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::binary::{Run, hapax};
+use crate::binary::{Run, command, hapax, started};
 use crate::fixture::{Fixture, no_process_starts};
 
 /// A part of every key, which must not be printed.
@@ -50,12 +50,21 @@ impl Rig {
 
     /// Makes calls to these paths, in a client that is gone afterwards.
     fn leave_open(&self, paths: &[&str]) {
+        let origin = self.origin();
+        self.leave_open_at(&paths.iter().map(|path| format!("{origin}{path}")).collect::<Vec<_>>());
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn leave_open_at(&self, urls: &[String]) {
         let _no_process_starts = no_process_starts();
         self.runtime.block_on(async {
             let client = self.client();
-            for path in paths {
-                let key = Key::new(format!("{KEY}{path}")).unwrap();
-                let call = client.post(format!("http://{}{path}", self.address)).key(key);
+            for url in urls {
+                let key = Key::new(format!("{KEY}{url}")).unwrap();
+                let call = client.post(url).key(key);
                 call.header("authorization", "Bearer of-the-caller").body("book").send().await.unwrap_err();
             }
         });
@@ -197,4 +206,53 @@ fn a_journal_that_cannot_be_used_is_named() {
     hapax(rig.fixture.path(), &["client", "resume", "--journal", "redis://host"]).failed(2, "input-invalid");
     fs::write(&log, whole).unwrap();
     rig.resume(&["--header", "no header"]).failed(2, "input-invalid");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_call_whose_end_cannot_be_printed_stays_open() {
+    let rig = Rig::start();
+    rig.leave_open(&["/orders"]);
+    rig.come_up();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut resume = command(rig.fixture.path());
+    resume.args(["client", "resume", "--journal", "file:journal"]).stdout(full);
+    assert!(!started(&mut resume).wait().unwrap().success());
+    assert_eq!(rig.resume(&["--list", "--json"]).json()["calls"].as_array().map(Vec::len), Some(1));
+    assert!(rig.resume(&[]).ended(0).stdout.starts_with("answered "));
+}
+
+#[test]
+fn the_ends_of_calls_are_one_document_of_a_line_each() {
+    let rig = Rig::start();
+    rig.leave_open(&["/orders", "/uncertain"]);
+    rig.come_up();
+    let run = rig.resume(&["--json"]).ended(7);
+    assert_eq!(run.stdout.lines().count(), 4, "{run:?}");
+    let document = run.json();
+    let outcomes: Vec<_> =
+        document["calls"].as_array().unwrap().iter().map(|call| &call["outcome"]).collect();
+    assert_eq!(outcomes, ["answered", "uncertain"]);
+}
+
+#[test]
+fn a_credential_goes_to_one_origin_only() {
+    let rig = Rig::start();
+    // The same service under another name is another origin.
+    let other = format!("http://localhost:{}", rig.address.port());
+    rig.leave_open_at(&[format!("{}/accounts", rig.origin()), format!("{other}/accounts")]);
+    rig.come_up();
+    let refused = rig.resume(&["--header", TOKEN]).failed(2, "input-invalid");
+    assert!(refused.stderr.contains("--origin") && refused.stderr.contains(&other), "{refused:?}");
+    rig.resume(&["--origin", "http://third.example", "--header", TOKEN]).failed(2, "input-invalid");
+    rig.resume(&["--origin", "accounts"]).failed(2, "input-invalid");
+    let count = |args: &[&str]| rig.resume(args).json()["calls"].as_array().map(Vec::len);
+    assert_eq!(count(&["--list", "--json"]), Some(2));
+    assert_eq!(count(&["--list", "--json", "--origin", &other]), Some(1));
+
+    let one = rig.resume(&["--origin", &format!("{}/", rig.origin()), "--header", TOKEN]).ended(0).stdout;
+    assert!(one.lines().count() == 1 && one.contains(&rig.origin()), "{one}");
+    // One origin is left.
+    let last = rig.resume(&["--header", TOKEN]).ended(0).stdout;
+    assert!(last.starts_with("answered ") && last.contains(&other), "{last}");
 }

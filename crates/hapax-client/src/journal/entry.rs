@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::frame::Event;
-use super::{Journal, blocking};
+use super::{Journal, OpenCallState, blocking};
 use crate::error::{Error, Limit, UncertainCause};
 use crate::problem::RESULT_UNAVAILABLE;
 use crate::response::Response;
@@ -19,11 +19,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Records the end of the call. A failure to write it is logged only: the call has its answer, and is made again later
-    /// with the same key.
-    pub(crate) async fn end(self, result: &Result<Response, Error>) {
+    /// What this result of the call means for the entry.
+    pub(crate) fn end_of(&self, result: &Result<Response, Error>) -> End {
+        end(result, self.is_resumed)
+    }
+
+    /// Records the end of the call, without waiting for the disk: where it is lost, the call is made again with the same key.
+    /// So it is where the end cannot be written, which is logged only, since the call has its answer.
+    pub(crate) async fn record(self, end: End) {
         let (shared, id) = (Arc::clone(&self.journal.shared), self.id);
-        let end = end(result, self.is_resumed);
         let written = blocking(move || {
             let mut state = shared.state.lock();
             match end {
@@ -32,7 +36,7 @@ impl Entry {
                 End::Uncertain => {
                     let Some(call) = state.calls.get_mut(&id) else { return Ok(()) };
                     call.is_uncertain = true;
-                    state.append(&Event::Uncertain { id }, &[])
+                    state.append(&Event::Uncertain { id }, &[]).map(|_size| ())
                 }
             }
         });
@@ -52,13 +56,24 @@ impl Drop for Entry {
 
 /// What the end of a call means for its entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+pub(crate) enum End {
     /// It has a final answer, or a definite refusal.
     Closed,
     /// It is not sent again by itself.
     Uncertain,
     /// It is resumed.
     Open,
+}
+
+impl End {
+    /// The state of the call in the journal afterwards.
+    pub(crate) fn state(self) -> Option<OpenCallState> {
+        match self {
+            Self::Closed => None,
+            Self::Uncertain => Some(OpenCallState::Uncertain),
+            Self::Open => Some(OpenCallState::Open),
+        }
+    }
 }
 
 fn end(result: &Result<Response, Error>, is_resumed: bool) -> End {
@@ -76,6 +91,8 @@ fn end(result: &Result<Response, Error>, is_resumed: bool) -> End {
             End::Open
         }
         Err(Error::Mismatch { .. }) if is_resumed => End::Uncertain,
+        // What this HTTP client does not send, an earlier one may have sent.
+        Err(Error::Request(_)) if is_resumed => End::Open,
         Err(
             Error::Uncertain { .. } | Error::Exhausted { .. } | Error::InProgress { .. } | Error::Journal(_),
         ) => End::Open,

@@ -1,10 +1,17 @@
 //! [`Log`]: the file of the journal, with its lock. Appends, syncs, and rewrites it without the calls that have ended.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+mod files;
+mod head;
+mod written;
+
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::files::{create_private, failed, lock};
+use self::head::Head;
+use self::written::{Written, open_clean, write_new};
 use super::JournalError;
 use super::frame::{self, Event, FRAME_MAX};
 use super::recover::{self, OpenCalls};
@@ -14,11 +21,6 @@ use super::stored::StoredCall;
 const LOG: &str = "calls.log";
 /// Its successor, until it is complete.
 const NEW_LOG: &str = "calls.log.new";
-/// The file that the owner keeps locked.
-const LOCK: &str = "LOCK";
-/// The start of the file; the seed of the checksums follows.
-const MAGIC: [u8; 8] = *b"hapaxcj1";
-const START: usize = MAGIC.len() + 4;
 
 /// What to do where there is no journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +34,8 @@ pub(crate) enum IfMissing {
 pub(super) struct Log {
     directory: PathBuf,
     file: Arc<File>,
+    /// The same file, not opened for appending: its head is overwritten.
+    head_file: Arc<File>,
     seed: u32,
     size: u64,
     /// The bytes that are on disk.
@@ -47,13 +51,21 @@ pub(super) struct Log {
 pub(super) struct Sync {
     path: PathBuf,
     file: Arc<File>,
-    size: u64,
+    head_file: Arc<File>,
+    /// The head of the file once the sync has returned.
+    head: Head,
     generation: u64,
 }
 
 impl Sync {
+    /// Syncs, and then notes in the head how much was synced. The note itself is on disk with the next sync, since a call
+    /// costs one: where the machine loses its power in between, damage of the last call looks like a torn write.
     pub(super) fn run(&self) -> Result<(), JournalError> {
-        self.file.sync_data().map_err(|source| failed("sync", &self.path, source))
+        self.file.sync_data().map_err(|source| failed("sync", &self.path, source))?;
+        if let Err(error) = self.head.write(&self.head_file) {
+            tracing::warn!(%error, "the journal has no note of its last sync");
+        }
+        Ok(())
     }
 }
 
@@ -63,7 +75,7 @@ impl Log {
         if if_missing == IfMissing::Refuse && !directory.join(LOG).exists() {
             return Err(JournalError::Missing { directory });
         }
-        create_private(&directory).map_err(|source| failed("create", &directory, source))?;
+        create_private(&directory)?;
         let lock = lock(&directory)?;
         let path = directory.join(LOG);
         let bytes = match fs::read(&path) {
@@ -71,34 +83,27 @@ impl Log {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(failed("read", &path, source)),
         };
-        let seed = seed(&bytes).ok_or_else(|| JournalError::Foreign { path: path.clone() })?;
-        let read = match seed {
-            Some(seed) => recover::read(seed, &bytes, START)
+        let head = Head::read(&bytes, &path)?;
+        let read = match head {
+            Some(head) => recover::read(head.seed, &bytes, head::LENGTH, head.synced)
                 .map_err(|at| JournalError::Damaged { path: path.clone(), at })?,
             None => recover::Recovered { calls: OpenCalls::new(), is_clean: false },
         };
         let size = bytes.len() as u64;
         drop(bytes);
-        let calls = || read.calls.iter().map(|(id, (call, is_uncertain))| (*id, call, *is_uncertain));
-        let (file, seed, size) = match seed {
-            Some(seed) if read.is_clean => {
-                let file =
-                    private().append(true).open(&path).map_err(|source| failed("open", &path, source))?;
-                file.sync_data().map_err(|source| failed("sync", &path, source))?;
-                (file, seed, size)
-            }
-            _ => {
-                let new = write_new(&directory, calls())?;
-                new.named?;
-                (new.file, new.seed, new.size)
-            }
+        let calls = || read.calls.iter().map(|(id, call)| (*id, &call.stored, call.is_uncertain));
+        let opened = match head {
+            Some(head) if read.is_clean => open_clean(&path, head.seed, size)?,
+            _ => write_new(&directory, calls())?,
         };
+        opened.named?;
         let log = Self {
             directory,
-            file: Arc::new(file),
-            seed,
-            size,
-            synced_size: size,
+            file: Arc::new(opened.file),
+            head_file: Arc::new(opened.head_file),
+            seed: opened.seed,
+            size: opened.size,
+            synced_size: opened.size,
             generation: 0,
             is_stopped: false,
             _lock: lock,
@@ -110,8 +115,8 @@ impl Log {
         self.size
     }
 
-    /// Appends a frame. What a failed write leaves behind is cut off.
-    pub(super) fn append(&mut self, event: &Event, body: &[u8]) -> Result<(), JournalError> {
+    /// Appends a frame, and returns its size. What a failed write leaves behind is cut off.
+    pub(super) fn append(&mut self, event: &Event, body: &[u8]) -> Result<u64, JournalError> {
         if self.is_stopped {
             return Err(JournalError::Stopped);
         }
@@ -123,8 +128,9 @@ impl Log {
             self.is_stopped = self.file.set_len(self.size).is_err();
             return Err(failed("write", &self.directory.join(LOG), source));
         }
-        self.size += frame.len() as u64;
-        Ok(())
+        let size = frame.len() as u64;
+        self.size += size;
+        Ok(size)
     }
 
     /// A sync of all that was appended so far.
@@ -133,7 +139,9 @@ impl Log {
             return Err(JournalError::Stopped);
         }
         let path = self.directory.join(LOG);
-        Ok(Sync { path, file: Arc::clone(&self.file), size: self.size, generation: self.generation })
+        let (file, head_file) = (Arc::clone(&self.file), Arc::clone(&self.head_file));
+        let head = Head { seed: self.seed, synced: self.size };
+        Ok(Sync { path, file, head_file, head, generation: self.generation })
     }
 
     /// A sync has returned; says whether what it was to sync is on disk. After a failed one the kernel may have dropped the
@@ -151,7 +159,7 @@ impl Log {
             return Ok(());
         }
         if result.is_ok() {
-            self.synced_size = self.synced_size.max(sync.size);
+            self.synced_size = self.synced_size.max(sync.head.synced);
             return Ok(());
         }
         self.is_stopped = true;
@@ -177,6 +185,7 @@ impl Log {
     /// Goes on with the new file, which has the name already. Where that name may be lost, nothing more is acknowledged.
     fn replace(&mut self, new: Written) -> Result<(), JournalError> {
         self.file = Arc::new(new.file);
+        self.head_file = Arc::new(new.head_file);
         self.seed = new.seed;
         self.size = new.size;
         self.synced_size = new.size;
@@ -184,90 +193,6 @@ impl Log {
         self.is_stopped = new.named.is_err();
         new.named
     }
-}
-
-/// A new file in the place of the old one.
-#[derive(Debug)]
-struct Written {
-    file: File,
-    seed: u32,
-    size: u64,
-    /// Whether its name is on disk.
-    named: Result<(), JournalError>,
-}
-
-/// The seed in the head of a file: `Some(None)` for one that was never completed, `None` for a file of another kind.
-fn seed(bytes: &[u8]) -> Option<Option<u32>> {
-    if bytes.len() < START {
-        let is_begun = MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]);
-        return is_begun.then_some(None);
-    }
-    let (seed, _) = bytes.strip_prefix(&MAGIC)?.split_first_chunk()?;
-    Some(Some(u32::from_le_bytes(*seed)))
-}
-
-/// Writes a log with these calls, and puts it in the place of the old one.
-fn write_new<'a>(
-    directory: &Path,
-    calls: impl Iterator<Item = (u64, &'a StoredCall, bool)>,
-) -> Result<Written, JournalError> {
-    let (path, new) = (directory.join(LOG), directory.join(NEW_LOG));
-    let seed = getrandom::u32().map_err(|error| failed("seed", &new, io::Error::other(error)))?;
-    let mut bytes = Vec::from(MAGIC);
-    bytes.extend_from_slice(&seed.to_le_bytes());
-    for (id, call, is_uncertain) in calls {
-        let opened = Event::Opened { id, call: call.head() };
-        bytes.extend(frame::encode(seed, 0, &opened, call.body()));
-        if is_uncertain {
-            bytes.extend(frame::encode(seed, 0, &Event::Uncertain { id }, &[]));
-        }
-    }
-    let write = || -> io::Result<(File, Option<File>)> {
-        // All that may be missing is opened before the rename: after it, appends to the old file would be lost.
-        let names = if cfg!(unix) { Some(File::open(directory)?) } else { None };
-        let mut file = private().append(true).create(true).open(&new)?;
-        file.set_len(0)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&new, &path)?;
-        Ok((file, names))
-    };
-    let (file, names) = write().map_err(|source| failed("write", &new, source))?;
-    // The new name is on disk when its directory is.
-    let named = names.map_or(Ok(()), |names| names.sync_all());
-    let named = named.map_err(|source| failed("sync", directory, source));
-    Ok(Written { file, seed, size: bytes.len() as u64, named })
-}
-
-fn lock(directory: &Path) -> Result<File, JournalError> {
-    let path = directory.join(LOCK);
-    let file = private().write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|source| failed("open", &path, source))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { directory: directory.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed("lock", &path, source)),
-    }
-}
-
-/// Options of files that only their owner reads.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn create_private(directory: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)
-}
-
-fn failed(operation: &'static str, path: &Path, source: io::Error) -> JournalError {
-    JournalError::Io { operation, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -7,8 +7,17 @@ use bytes::Bytes;
 use super::frame::{self, Event};
 use super::stored::StoredCall;
 
-/// The open calls by their number, each with whether it is uncertain.
-pub(super) type OpenCalls = BTreeMap<u64, (StoredCall, bool)>;
+/// The open calls by their number.
+pub(super) type OpenCalls = BTreeMap<u64, RecoveredCall>;
+
+/// An open call that was read.
+#[derive(Debug)]
+pub(super) struct RecoveredCall {
+    pub(super) stored: StoredCall,
+    pub(super) is_uncertain: bool,
+    /// The bytes of its frame.
+    pub(super) size: u64,
+}
 
 /// A log that was read.
 #[derive(Debug)]
@@ -21,14 +30,14 @@ pub(super) struct Recovered {
 /// Reads the frames from `start` on. A frame that is torn ends the log, with all that follows: none of it was acknowledged.
 ///
 /// # Errors
-/// The position of damage in bytes that were on disk before: a later frame says so.
-pub(super) fn read(seed: u32, bytes: &[u8], start: usize) -> Result<Recovered, u64> {
+/// The position of damage in bytes that were on disk before: the first `synced` bytes, or what a later frame says.
+pub(super) fn read(seed: u32, bytes: &[u8], start: usize, synced: u64) -> Result<Recovered, u64> {
     let mut recovered = Recovered { calls: BTreeMap::new(), is_clean: true };
     let mut at = start;
     while at < bytes.len() {
         let Some(frame) = frame::decode(seed, &bytes[at..]) else {
             recovered.is_clean = false;
-            if was_synced(seed, bytes, at) {
+            if (at as u64) < synced || was_synced(seed, bytes, at) {
                 return Err(at as u64);
             }
             break;
@@ -36,18 +45,19 @@ pub(super) fn read(seed: u32, bytes: &[u8], start: usize) -> Result<Recovered, u
         at += frame.length;
         match frame.event {
             Event::Opened { id, call } => {
-                let Some(call) = StoredCall::read(call, Bytes::copy_from_slice(frame.body)) else {
+                let Some(stored) = StoredCall::read(call, Bytes::copy_from_slice(frame.body)) else {
                     return Err((at - frame.length) as u64);
                 };
-                recovered.calls.insert(id, (call, false));
+                let size = frame.length as u64;
+                recovered.calls.insert(id, RecoveredCall { stored, is_uncertain: false, size });
             }
             Event::Closed { id } => {
                 recovered.calls.remove(&id);
                 recovered.is_clean = false;
             }
             Event::Uncertain { id } => {
-                if let Some((_, is_uncertain)) = recovered.calls.get_mut(&id) {
-                    *is_uncertain = true;
+                if let Some(call) = recovered.calls.get_mut(&id) {
+                    call.is_uncertain = true;
                 }
             }
         }

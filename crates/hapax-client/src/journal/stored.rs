@@ -10,6 +10,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::{JournalError, OpenCall, OpenCallState, as_ms};
+use crate::age::KeyAge;
 use crate::error::Error;
 use crate::plan::{BodySource, Plan, Settings};
 
@@ -66,7 +67,7 @@ impl StoredCall {
                 headers.append(name.clone(), value.clone());
             }
         }
-        let since_epoch = plan.made_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = plan.age.made_at().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             key,
             key_field,
@@ -118,8 +119,13 @@ impl StoredCall {
         })
     }
 
-    /// The same request again. Its limits are those of the client, its lifetime is the shorter of both.
-    pub(crate) fn plan(&self, http: &reqwest::Client, settings: &Settings) -> Result<Plan, Error> {
+    /// The same request again, with a key of this age. Its limits are those of the client, its lifetime is the shorter of both.
+    pub(crate) fn plan(
+        &self,
+        age: KeyAge,
+        http: &reqwest::Client,
+        settings: &Settings,
+    ) -> Result<Plan, Error> {
         let request = http.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
         let head = request.build().map_err(|fault| Error::request(fault.without_url()))?;
         Ok(Plan {
@@ -131,7 +137,7 @@ impl StoredCall {
             head,
             body: BodySource::Bytes(self.body.clone()),
             key: Some(self.key.clone()),
-            made_at: self.key_made_at(),
+            age,
             is_continued: false,
             streams_response: false,
         })
@@ -151,10 +157,9 @@ impl StoredCall {
         self.body.as_deref().unwrap_or_default()
     }
 
-    /// Its size in the log, roughly.
-    pub(super) fn size(&self) -> u64 {
-        let fields: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        (fields + self.url.as_str().len() + self.body().len()) as u64
+    /// Whether the journal has listed this call as `listed`.
+    pub(super) fn is_listed_as(&self, listed: &OpenCall) -> bool {
+        self.key == listed.key && self.method == listed.method && self.url.as_str() == listed.url
     }
 
     pub(super) fn listed(&self, id: u64, state: OpenCallState) -> OpenCall {

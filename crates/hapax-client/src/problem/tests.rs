@@ -45,6 +45,10 @@ fn c_02_a_refusal_in_another_format_is_known_by_its_link() {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     assert_eq!(Problem::of(&headers, b"lost").unwrap().code(), "uncertain");
 
+    let page = "<https://shop.example/next>; rel=next, <https://hapax.dev/errors/draining>; rel=describedby";
+    let headers = HeaderMap::from_iter([(LINK, HeaderValue::from_static(page))]);
+    assert_eq!(Problem::of(&headers, b"later").unwrap().code(), "draining");
+
     let page = HeaderValue::from_static("<https://other.example/errors/uncertain>; rel=\"describedby\"");
     assert_eq!(Problem::of(&HeaderMap::from_iter([(LINK, page)]), b""), None);
 }
@@ -53,4 +57,16 @@ fn c_02_a_refusal_in_another_format_is_known_by_its_link() {
 fn members_of_another_type_are_ignored() {
     let problem = document(r#"{"type":"x/uncertain","title":1,"detail":"lost"}"#).unwrap();
     assert_eq!(problem.to_string(), "uncertain: lost");
+}
+
+#[test]
+fn c_02_only_a_type_of_hapax_says_that_nothing_was_executed() {
+    assert!(document(r#"{"type":"https://hapax.dev/errors/overloaded"}"#).unwrap().is_own);
+    let foreign = r#"{"type":"https://shop.example/overloaded"}"#;
+    assert!(!document(foreign).unwrap().is_own);
+
+    let mut headers = Code::Overloaded.response(None, "").headers().clone();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    assert!(Problem::of(&headers, foreign.as_bytes()).unwrap().is_own, "a deployment with a base of its own");
+    assert!(!Problem::of(&headers, foreign.replace("overloaded", "draining").as_bytes()).unwrap().is_own);
 }

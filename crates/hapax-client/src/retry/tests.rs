@@ -168,6 +168,10 @@ fn c_03_a_wait_of_zero_is_no_busy_loop() {
         });
         assert!(polls.eq([1, 2, 4]), "{after:?}");
     }
+    let policy = RetryPolicy::default().base(Duration::ZERO).cap(Duration::ZERO);
+    let luckiest = Situation { random: 0, ..situation(&policy) };
+    assert_eq!(next(Again::Poll, None, &luckiest), Ok(Duration::from_millis(10)));
+    assert!(next(Again::Retry, None, &situation(&policy)).unwrap() > Duration::from_micros(900));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! One attempt: the request, its redirects and the body of its answer, within a time limit.
 
+use std::error::Error as _;
 use std::future::Future;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
+use hyper_util::client::legacy;
 use reqwest::{Request, Url};
 
 use super::redirect;
+use crate::age::Moment;
 use crate::error::BoxError;
 use crate::plan::Plan;
 use crate::problem::{self, Problem};
@@ -72,11 +75,12 @@ impl Failure {
 
     /// An error of the HTTP client for a request to this URL.
     pub(crate) fn of(error: reqwest::Error, url: &Url) -> Self {
-        // About another URL it is the error of a redirect that the HTTP client has followed, after the request was sent.
-        let is_of_request = error.url().is_none_or(|other| other == url);
+        // About another URL it is the error of a redirect that the HTTP client has followed, after the request was sent, or of
+        // a request that a middleware made.
+        let is_of_request = error.url().is_some_and(|other| other == url);
         let kind = if error.is_builder() && is_of_request {
             FailureKind::Invalid
-        } else if error.is_connect() {
+        } else if is_of_request && is_of_connector(&error) {
             FailureKind::Repeatable(LostBy::Connect)
         } else if error.is_timeout() {
             FailureKind::Repeatable(LostBy::Timeout)
@@ -91,6 +95,13 @@ impl Failure {
     pub(crate) fn transport(source: BoxError) -> Self {
         Self { kind: FailureKind::Repeatable(LostBy::Transport), source }
     }
+}
+
+/// Whether the connector failed, so that nothing was sent. `reqwest::Error::is_connect` searches all causes: it is true as
+/// well for the body of a request that was sent, when its stream has failed to connect to its own source.
+fn is_of_connector(error: &reqwest::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<legacy::Error>());
+    cause.is_some_and(legacy::Error::is_connect)
 }
 
 /// A complete answer.
@@ -122,7 +133,7 @@ async fn exchange(plan: &Plan, transport: &mut impl Transport) -> Result<reqwest
         let response = transport.send(request).await?;
         match redirect::target(response.status(), response.headers(), &url) {
             Some(target) if followed < REDIRECTS_MAX && plan.is_replayable() => {
-                if plan.lifetime_left(SystemTime::now()).is_zero() {
+                if plan.lifetime_left(Moment::now()).is_zero() {
                     return Err(Failure::timed_out());
                 }
                 url = target;

@@ -1,11 +1,13 @@
 //! The journal: calls that outlive their process.
 
+use std::convert::Infallible;
 use std::fs;
+use std::future::ready;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use hapax_client::{
-    Client, Error, JournalError, Key, MismatchFoundBy, OpenCall, OpenCallState, UncertainCause,
+    Client, Error, JournalError, Key, MismatchFoundBy, OpenCall, OpenCallState, Resumed, UncertainCause,
 };
 use tempfile::TempDir;
 
@@ -25,6 +27,18 @@ fn key(name: &str) -> Key {
 
 fn states(client: &Client) -> Vec<(Key, OpenCallState)> {
     client.open_calls().into_iter().map(|OpenCall { key, state, .. }| (key, state)).collect()
+}
+
+/// Resumes all calls, each dealt with.
+async fn resume(client: &Client) -> Vec<Resumed> {
+    let mut ends = Vec::new();
+    let Ok(()) = client
+        .resume(|resumed| {
+            ends.push(resumed);
+            ready(Ok::<_, Infallible>(()))
+        })
+        .await;
+    ends
 }
 
 /// A call that loses every answer, in a process that ends.
@@ -47,7 +61,7 @@ async fn c_01_a_restarted_process_sends_the_same_key_and_bytes() {
 
     let client = open(directory.path());
     assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
-    let resumed = client.resume().await;
+    let resumed = resume(&client).await;
     assert_eq!(resumed[0].call.key, key("a"));
     assert_eq!(resumed[0].result.as_ref().unwrap().status(), 201);
     let seen = server.seen();
@@ -60,7 +74,7 @@ async fn c_01_a_restarted_process_sends_the_same_key_and_bytes() {
     assert_eq!(seen[0].field("authorization"), Some("Bearer hidden"));
 
     assert_eq!(states(&client), []);
-    assert!(client.resume().await.is_empty());
+    assert!(resume(&client).await.is_empty());
     drop(client);
     assert_eq!(states(&open(directory.path())), []);
 }
@@ -80,7 +94,7 @@ async fn credentials_come_from_the_default_fields_and_are_not_on_disk() {
     let http = reqwest::Client::builder().no_proxy().default_headers(defaults).build().unwrap();
     let client =
         builder().http(http).journal(format!("file:{}", directory.path().display())).build().unwrap();
-    client.resume().await[0].result.as_ref().unwrap();
+    resume(&client).await[0].result.as_ref().unwrap();
     assert_eq!(server.seen()[3].field("authorization"), Some("Bearer new"));
 }
 
@@ -95,7 +109,7 @@ async fn a_call_is_on_disk_before_it_is_sent() {
         tokio::task::yield_now().await;
     }
     assert_eq!(states(&client), [(key("a"), OpenCallState::Running)]);
-    assert!(client.resume().await.is_empty(), "a call that runs is not made twice");
+    assert!(resume(&client).await.is_empty(), "a call that runs is not made twice");
     // What a process that ends now leaves behind.
     let copy = TempDir::new().unwrap();
     fs::copy(directory.path().join("calls.log"), copy.path().join("calls.log")).unwrap();
@@ -132,7 +146,7 @@ async fn c_04_an_uncertain_call_stays_listed_until_it_is_forgotten() {
 
     let client = open(directory.path());
     assert_eq!(states(&client), [(key("a"), OpenCallState::Uncertain)]);
-    assert!(client.resume().await.is_empty());
+    assert!(resume(&client).await.is_empty());
     assert_eq!(server.count(), 1);
     client.forget(&client.open_calls()[0]).await.unwrap();
     drop(client);
@@ -147,7 +161,7 @@ async fn c_03_a_call_that_the_server_said_not_to_retry_is_not_resumed() {
     let client = open(directory.path());
     client.post(server.url("/")).key(key("a")).send().await.unwrap_err();
     assert_eq!(states(&client), [(key("a"), OpenCallState::Uncertain)]);
-    assert!(client.resume().await.is_empty());
+    assert!(resume(&client).await.is_empty());
 }
 
 #[tokio::test]
@@ -160,7 +174,7 @@ async fn c_04_a_call_past_its_lifetime_becomes_uncertain_and_is_not_sent() {
     assert!(matches!(call.send().await, Err(Error::Exhausted { .. })));
 
     let client = open(directory.path());
-    let resumed = client.resume().await;
+    let resumed = resume(&client).await;
     let error = resumed[0].result.as_ref().unwrap_err();
     assert!(
         matches!(error, Error::Uncertain { cause: UncertainCause::Lifetime, attempts: 0, .. }),
@@ -168,7 +182,7 @@ async fn c_04_a_call_past_its_lifetime_becomes_uncertain_and_is_not_sent() {
     );
     assert_eq!(error.key(), Some(&key("a")));
     assert_eq!(states(&client), [(key("a"), OpenCallState::Uncertain)]);
-    assert!(client.resume().await.is_empty());
+    assert!(resume(&client).await.is_empty());
 }
 
 #[tokio::test]
@@ -240,7 +254,7 @@ async fn damage_is_reported_and_not_repaired() {
     fs::write(&log, &bytes).unwrap();
 
     let error = try_open(directory.path()).unwrap_err();
-    assert!(matches!(error, Error::Journal(JournalError::Damaged { at: 12, .. })), "{error:?}");
+    assert!(matches!(error, Error::Journal(JournalError::Damaged { at: 24, .. })), "{error:?}");
     assert_eq!(fs::read(&log).unwrap(), bytes);
 
     fs::write(&log, "something else").unwrap();
@@ -251,30 +265,31 @@ async fn damage_is_reported_and_not_repaired() {
 #[tokio::test]
 async fn a_torn_tail_loses_nothing_that_was_sent() {
     let directory = TempDir::new().unwrap();
-    let server = Server::with(lost().into_iter().chain(lost())).await;
+    let server = Server::with(lost()).await;
     lost_call(directory.path(), &server, "a").await;
     let log = directory.path().join("calls.log");
-    let first = fs::read(&log).unwrap();
-    lost_call(directory.path(), &server, "b").await;
-    let both = fs::read(&log).unwrap();
-    assert_eq!(&both[..first.len()], first);
-
-    for length in (first.len()..both.len()).step_by(31) {
-        fs::write(&log, &both[..length]).unwrap();
+    let synced = fs::read(&log).unwrap();
+    // The start of a call that was being written.
+    for length in (1..synced.len() - 24).step_by(31) {
+        fs::write(&log, [&synced[..], &synced[24..24 + length]].concat()).unwrap();
         assert_eq!(states(&open(directory.path())), [(key("a"), OpenCallState::Open)], "cut at {length}");
     }
 }
 
 #[tokio::test]
-async fn a_file_that_was_just_begun_is_a_new_journal() {
+async fn a_file_that_lost_its_end_is_damaged() {
     let directory = TempDir::new().unwrap();
-    drop(open(directory.path()));
+    let server = Server::with(lost()).await;
+    lost_call(directory.path(), &server, "a").await;
     let log = directory.path().join("calls.log");
-    let begun = fs::read(&log).unwrap();
-    for length in 0..begun.len() {
-        fs::write(&log, &begun[..length]).unwrap();
-        assert_eq!(states(&open(directory.path())), [], "cut at {length}");
+    let synced = fs::read(&log).unwrap();
+    for length in (1..synced.len()).step_by(7) {
+        fs::write(&log, &synced[..length]).unwrap();
+        let opened = try_open(directory.path());
+        assert!(matches!(opened, Err(Error::Journal(JournalError::Damaged { .. }))), "cut at {length}");
     }
+    fs::write(&log, "").unwrap();
+    assert_eq!(states(&open(directory.path())), [], "an empty file is a new journal");
 }
 
 #[tokio::test]
@@ -358,11 +373,11 @@ async fn a_resumed_call_that_is_denied_stays_open() {
 
     let client = open(directory.path());
     for status in [401, 403, 407] {
-        let resumed = client.resume().await;
+        let resumed = resume(&client).await;
         assert_eq!(resumed[0].result.as_ref().unwrap().status(), status);
         assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
     }
-    client.resume().await;
+    resume(&client).await;
     assert_eq!(states(&client), []);
 }
 
@@ -398,7 +413,7 @@ async fn c_04_a_refusal_ends_no_call_that_was_begun_before() {
         let server = Server::with(lost().into_iter().chain([step])).await;
         lost_call(directory.path(), &server, "a").await;
         let client = open(directory.path());
-        client.resume().await;
+        resume(&client).await;
         let expected: Vec<_> = state.map(|state| (key("a"), state)).into_iter().collect();
         assert_eq!(states(&client), expected, "{shown}");
     }
@@ -412,5 +427,71 @@ async fn c_04_a_repeated_key_that_is_denied_has_an_unknown_outcome() {
     let client = open(directory.path());
     let error = client.post(server.url("/orders")).key(key("a")).json("a").send().await.unwrap_err();
     assert!(matches!(error, Error::Uncertain { cause: UncertainCause::Transport, .. }), "{error}");
+    assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
+}
+
+#[tokio::test]
+async fn c_01_a_resumed_call_is_open_until_its_answer_was_dealt_with() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::with(lost().into_iter().chain([status(201), status(201), status(201)])).await;
+    lost_call(directory.path(), &server, "a").await;
+    let client = open(directory.path());
+
+    let failed = client.resume(async |resumed| {
+        assert_eq!((resumed.result.unwrap().status().as_u16(), resumed.next_state), (201, None));
+        assert_eq!(states(&client), [(key("a"), OpenCallState::Running)]);
+        // What a process that ends now leaves behind.
+        let copy = TempDir::new().unwrap();
+        fs::copy(directory.path().join("calls.log"), copy.path().join("calls.log")).unwrap();
+        assert_eq!(states(&open(copy.path())), [(key("a"), OpenCallState::Open)]);
+        Err("the answer was not stored")
+    });
+    assert_eq!(failed.await, Err("the answer was not stored"));
+    assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
+
+    // A handler that is dropped has dealt with nothing.
+    let held = tokio::time::timeout(
+        Duration::from_millis(300),
+        client.resume(async |_| std::future::pending::<Result<(), Infallible>>().await),
+    );
+    held.await.unwrap_err();
+    assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
+
+    assert_eq!(resume(&client).await.len(), 1);
+    assert_eq!((states(&client), server.count()), (vec![], 6));
+    assert!(server.seen()[4..].iter().all(|request| *request == server.seen()[3]));
+}
+
+#[tokio::test]
+async fn c_04_a_call_that_the_resuming_client_cannot_send_stays_open() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::with(lost()).await;
+    lost_call(directory.path(), &server, "a").await;
+    let http = reqwest::Client::builder().no_proxy().https_only(true).build().unwrap();
+    let client = builder().http(http).journal(format!("file:{}", directory.path().display()));
+    let client = client.build().unwrap();
+    let resumed = resume(&client).await;
+    assert!(matches!(resumed[0].result, Err(Error::Request(_))), "{:?}", resumed[0].result);
+    assert_eq!(resumed[0].next_state, Some(OpenCallState::Open));
+    assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
+}
+
+#[tokio::test]
+async fn one_call_is_resumed_alone() {
+    let directory = TempDir::new().unwrap();
+    let server = Server::with(lost().into_iter().chain(lost()).chain([status(201)])).await;
+    lost_call(directory.path(), &server, "a").await;
+    lost_call(directory.path(), &server, "b").await;
+    let client = open(directory.path());
+    let calls = client.open_calls();
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let handle = |resumed: Resumed| {
+            ends.push(resumed.call.key);
+            ready(Ok::<_, Infallible>(()))
+        };
+        let Ok(()) = client.resume_call(&calls[1], handle).await;
+    }
+    assert_eq!(ends, [key("b")]);
     assert_eq!(states(&client), [(key("a"), OpenCallState::Open)]);
 }

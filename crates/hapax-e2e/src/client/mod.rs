@@ -2,17 +2,21 @@
 //! started again on the same journal.
 //!
 //! The service refuses, resets connections before and after the effect, answers late or cuts answers off
-//! ([`rig`](crate::rig)); between the process and the sidecar connections are reset as well. At the end the notes of the
-//! process and its journal are compared with the effect log of the service.
+//! ([`rig`](crate::rig)); between the process and the sidecar connections are reset as well. With some kills the machine loses
+//! its power too: what the journal has not synced is gone. After each kill the journal must have every call that the service
+//! has seen and not answered. At the end the notes of the process, its answers and its journal are compared with the effect
+//! log of the service.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `caller.rs` | the process that is killed, and its planted defects |
+//! | `caller.rs` | the process that is killed, and the names of planted defects |
 //! | `work_list.rs` | the notes: which calls were begun, and how they ended |
+//! | `killed_journal.rs` | what a kill or a loss of power leaves of a journal, also with a planted defect |
 //! | `audit.rs` | notes and journal against the effect log; uncertain calls are settled and made again |
 
 mod audit;
 mod caller;
+mod killed_journal;
 mod work_list;
 
 use std::net::SocketAddr;
@@ -26,7 +30,8 @@ use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 use self::caller::list_path;
-pub use self::caller::{CallerDefect, Calls};
+pub use self::caller::{Calls, ClientDefect, Keys};
+use self::killed_journal::KilledJournal;
 use crate::fault_proxy::{FaultProxy, NetworkFault};
 use crate::rig::child::{CHILD_ARGUMENT, ChildProcess};
 use crate::rig::service::{Gate, OrderService};
@@ -37,6 +42,8 @@ use crate::sidecar;
 const NOTES_MAX: u64 = 16;
 /// Calls for each kill.
 const CALLS_A_KILL: u64 = 20;
+/// Kills with which the machine loses its power, of a thousand.
+const POWER_LOST: u32 = 500;
 
 /// How far the proof goes.
 #[derive(Clone, Debug)]
@@ -49,8 +56,10 @@ pub struct Plan {
     pub calls: u64,
     /// Chooses flaws and the moments of kills.
     pub seed: u64,
-    /// The planted defect of the caller.
-    pub defect: Option<CallerDefect>,
+    /// Where the keys of the calls come from.
+    pub keys: Keys,
+    /// The planted defect.
+    pub defect: Option<ClientDefect>,
 }
 
 /// What the proof measured and found.
@@ -60,6 +69,14 @@ pub struct ClientReport {
     pub doubles: Vec<String>,
     /// Calls without an effect or without an end that their caller was told.
     pub missing: Vec<String>,
+    /// Calls that were under way at a kill, and that the journal did not have.
+    pub forgotten: Vec<String>,
+    /// Calls whose caller got another answer than the service gave, or several.
+    pub changed: Vec<String>,
+    /// Calls under way at a kill that were looked up in the journal.
+    pub checked: u64,
+    /// How often a call was continued from the journal.
+    pub resumed: u64,
     /// Kills.
     pub kills: u64,
     /// Kills while calls were under way.
@@ -115,10 +132,11 @@ struct Rig<'a> {
 impl Rig<'_> {
     /// The next process with calls.
     fn start(&self) -> Result<(ChildProcess, Receiver<String>)> {
-        let Plan { caller, calls, defect, .. } = self.plan;
+        let Plan { caller, calls, keys, defect, .. } = self.plan;
         let mut command = Command::new(caller);
         command.arg(CHILD_ARGUMENT).args(["--to", &self.address().to_string()]);
-        command.args(["--calls", &calls.to_string()]).arg("--folder").arg(self.folder.path());
+        command.args(["--calls", &calls.to_string(), "--keys", keys.name()]);
+        command.arg("--folder").arg(self.folder.path());
         if let Some(defect) = defect {
             command.args(["--defect", defect.name()]);
         }
@@ -130,6 +148,8 @@ impl Rig<'_> {
 
     /// Starts a process, resets its connections after some notes, and kills it after some more, while the gate holds a call.
     async fn kill(&mut self, gate: Gate, report: &mut ClientReport) -> Result<()> {
+        let journal = KilledJournal::new(self.folder());
+        let before = journal.bytes()?;
         let (mut process, lines) = self.start()?;
         let lines = self.some_notes(lines).await?;
         self.proxy.strike(NetworkFault::Reset);
@@ -142,6 +162,13 @@ impl Rig<'_> {
             anyhow::Ok(was_running)
         };
         let was_running = self.service.while_held(gate, has_ended, kill).await?;
+        match self.plan.defect {
+            Some(ClientDefect::JournalForgets) => journal.forget_open().await?,
+            Some(ClientDefect::JournalUnsynced) => journal.restore(before.as_deref())?,
+            _ if self.random.chance(POWER_LOST) => journal.lose_unsynced()?,
+            _ => {}
+        }
+        self.audit_kill(&journal, report)?;
         report.kills += u64::from(was_running);
         let noted = work_list::read(&list_path(self.folder()))?;
         report.busy_kills += u64::from(was_running && !noted.under_way.is_empty());

@@ -1,18 +1,19 @@
 //! [`WorkList`]: which calls were begun and how they ended, in a file that processes follow each other on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use hapax_client::Key;
 use parking_lot::Mutex;
 
 /// How a call ended, as its caller was told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum CallEnd {
     /// With an answer of the service.
-    Answered,
+    Answered(CallAnswer),
     /// Uncertain, and only a person can settle it.
     Uncertain,
     /// Without a final answer; it may be made again.
@@ -21,18 +22,24 @@ pub(super) enum CallEnd {
     Refused,
 }
 
-const WORDS: [(CallEnd, &str); 4] = [
-    (CallEnd::Answered, "answered"),
-    (CallEnd::Uncertain, "uncertain"),
-    (CallEnd::Open, "open"),
-    (CallEnd::Refused, "refused"),
-];
+/// What a caller got.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct CallAnswer {
+    pub(super) status: u16,
+    pub(super) body: String,
+}
 
 /// What the list says.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Noted {
     /// The last end of each call that was begun.
     pub(super) ends: BTreeMap<u64, Option<CallEnd>>,
+    /// The key with which each call was begun last.
+    pub(super) keys: BTreeMap<u64, Key>,
+    /// All different answers of each call.
+    pub(super) answers: BTreeMap<u64, BTreeSet<CallAnswer>>,
+    /// How often a call was continued from the journal.
+    pub(super) resumed: u64,
     /// The calls that the latest process has begun and not ended.
     pub(super) under_way: Vec<u64>,
 }
@@ -58,14 +65,25 @@ impl WorkList {
     }
 
     /// Notes that a call begins.
-    pub(super) fn begin(&self, call: u64) -> Result<()> {
-        self.note(&format!("begin {call}"))
+    pub(super) fn begin(&self, call: u64, key: &Key) -> Result<()> {
+        self.note(&format!("begin {call} {}", key.as_str()))
+    }
+
+    /// Notes that a call was continued from the journal.
+    pub(super) fn resumed(&self, call: u64) -> Result<()> {
+        self.note(&format!("resumed {call}"))
     }
 
     /// Notes how a call ended.
-    pub(super) fn end(&self, call: u64, end: CallEnd) -> Result<()> {
-        let word = WORDS.iter().find(|(known, _)| *known == end).map_or("", |(_, word)| word);
-        self.note(&format!("end {call} {word}"))
+    pub(super) fn end(&self, call: u64, end: &CallEnd) -> Result<()> {
+        match end {
+            CallEnd::Answered(CallAnswer { status, body }) => {
+                self.note(&format!("end {call} answered {status} {body}"))
+            }
+            CallEnd::Uncertain => self.note(&format!("end {call} uncertain")),
+            CallEnd::Open => self.note(&format!("end {call} open")),
+            CallEnd::Refused => self.note(&format!("end {call} refused")),
+        }
     }
 
     /// The parent counts these lines to choose the moment of a kill.
@@ -87,22 +105,45 @@ pub(super) fn read(path: &Path) -> Result<Noted> {
     };
     let mut noted = Noted::default();
     for line in text.lines() {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
-            ["process"] => noted.under_way.clear(),
-            ["begin", call] => {
-                let call = call.parse()?;
-                noted.ends.entry(call).or_default();
-                noted.under_way.push(call);
-            }
-            ["end", call, word] => {
-                let call = call.parse()?;
-                let end = WORDS.iter().find(|(_, known)| *known == word).map(|(end, _)| *end);
-                noted.ends.insert(call, Some(end.with_context(|| format!("unknown end {word}"))?));
-                noted.under_way.retain(|other| *other != call);
-            }
-            _ => anyhow::bail!("the work list has the line {line:?}"),
-        }
+        noted.add(line)?;
     }
     Ok(noted)
+}
+
+impl Noted {
+    fn add(&mut self, line: &str) -> Result<()> {
+        // A body is the rest of its line.
+        let words: Vec<&str> = line.splitn(5, ' ').collect();
+        let end = match words[..] {
+            ["process"] => {
+                self.under_way.clear();
+                return Ok(());
+            }
+            ["resumed", _] => {
+                self.resumed += 1;
+                return Ok(());
+            }
+            ["begin", call, key] => {
+                let call = call.parse()?;
+                self.ends.entry(call).or_default();
+                self.keys.insert(call, Key::new(key)?);
+                self.under_way.push(call);
+                return Ok(());
+            }
+            ["end", _, "answered", status, body] => {
+                CallEnd::Answered(CallAnswer { status: status.parse()?, body: body.to_owned() })
+            }
+            ["end", _, "uncertain"] => CallEnd::Uncertain,
+            ["end", _, "open"] => CallEnd::Open,
+            ["end", _, "refused"] => CallEnd::Refused,
+            _ => bail!("the work list has the line {line:?}"),
+        };
+        let call = words[1].parse()?;
+        if let CallEnd::Answered(answer) = &end {
+            self.answers.entry(call).or_default().insert(answer.clone());
+        }
+        self.ends.insert(call, Some(end));
+        self.under_way.retain(|other| *other != call);
+        Ok(())
+    }
 }

@@ -96,6 +96,7 @@ pub(crate) struct OrderService {
     defect: Option<ServiceDefect>,
     flaws: Option<Arc<Flaws>>,
     refused: Arc<Mutex<HashSet<u64>>>,
+    seen: Arc<Mutex<HashSet<u64>>>,
     gate: Arc<watch::Sender<Gate>>,
     handlers: Arc<watch::Sender<HandlerCounts>>,
 }
@@ -118,6 +119,7 @@ impl OrderService {
             defect,
             flaws,
             refused: Arc::default(),
+            seen: Arc::default(),
             gate: Arc::new(watch::Sender::new(Gate::Open)),
             handlers: Arc::default(),
         };
@@ -164,6 +166,11 @@ impl OrderService {
         self.effects.falsify(DEFECT_KEY, KeyEffects { effects, answers });
     }
 
+    /// Whether a request with this key has arrived.
+    pub(crate) fn has_seen(&self, key: u64) -> bool {
+        self.seen.lock().contains(&key)
+    }
+
     /// Whether the operation is refused this time, before it takes effect.
     fn refuses(&self, key: u64) -> bool {
         key.is_multiple_of(BUSY_EVERY) && self.refused.lock().insert(key)
@@ -204,6 +211,7 @@ impl Drop for CountGuard {
 async fn execute(State(service): State<OrderService>, body: String) -> Response {
     let Ok(key) = body.parse() else { return StatusCode::BAD_REQUEST.into_response() };
     let _running = CountGuard::new(&service, |handlers| &mut handlers.running);
+    service.seen.lock().insert(key);
     service.pass(Gate::BeforeEffect).await;
     if service.refuses(key) {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();

@@ -10,7 +10,7 @@ fn open() -> (TempDir, Log) {
     (directory, log)
 }
 
-fn append(log: &mut Log) -> Result<(), JournalError> {
+fn append(log: &mut Log) -> Result<u64, JournalError> {
     let call = stored("a", b"book");
     log.append(&Event::Opened { id: 1, call: call.head() }, call.body())
 }
@@ -49,7 +49,7 @@ fn a_sync_from_before_a_rewrite_says_nothing_about_the_new_file() {
     let sync = log.sync().unwrap();
     log.rewrite(std::iter::empty()).unwrap();
     log.synced(&sync, Ok(())).unwrap();
-    assert_eq!(log.synced_size, START as u64);
+    assert_eq!(log.synced_size, head::LENGTH as u64);
     log.synced(&sync, Err(JournalError::Stopped)).unwrap();
     append(&mut log).unwrap();
 }
@@ -77,4 +77,47 @@ fn appends_after_a_rewrite_are_in_the_new_file() {
     drop(log);
     let (_log, calls) = Log::open(directory.path().to_owned(), IfMissing::Refuse).unwrap();
     assert_eq!(calls.len(), 1);
+}
+
+#[test]
+fn the_head_says_what_was_synced() {
+    let (directory, mut log) = open();
+    let path = directory.path().join(LOG);
+    let noted = || Head::read(&fs::read(&path).unwrap(), &path).unwrap().unwrap().synced;
+    append(&mut log).unwrap();
+    assert_eq!(noted(), head::LENGTH as u64);
+    let sync = log.sync().unwrap();
+    append(&mut log).unwrap();
+    sync.run().unwrap();
+    assert!(noted() > head::LENGTH as u64 && noted() < log.size());
+
+    let calls = [stored("a", b"book"), stored("b", b"book")];
+    log.rewrite(calls.iter().map(|call| (1, call, false))).unwrap();
+    assert_eq!(noted(), log.size());
+    append(&mut log).unwrap();
+    let size = log.size();
+    drop(log);
+    // A process that reads the file syncs all of it.
+    drop(Log::open(directory.path().to_owned(), IfMissing::Refuse).unwrap());
+    assert_eq!(noted(), size);
+}
+
+#[test]
+fn damage_of_a_call_that_was_synced_is_no_torn_write() {
+    let (directory, mut log) = open();
+    append(&mut log).unwrap();
+    log.sync().unwrap().run().unwrap();
+    drop(log);
+    let path = directory.path().join(LOG);
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let opened = Log::open(directory.path().to_owned(), IfMissing::Refuse);
+    assert!(matches!(opened, Err(JournalError::Damaged { at, .. }) if at == head::LENGTH as u64));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+
+    bytes.truncate(bytes.len() - 1);
+    fs::write(&path, &bytes).unwrap();
+    let opened = Log::open(directory.path().to_owned(), IfMissing::Refuse);
+    assert!(matches!(opened, Err(JournalError::Damaged { at, .. }) if at == bytes.len() as u64));
 }

@@ -15,15 +15,17 @@ fn closed(id: u64, synced: usize) -> Vec<u8> {
 }
 
 fn ids(bytes: &[u8]) -> Result<Vec<u64>, u64> {
-    read(SEED, bytes, 0).map(|recovered| recovered.calls.into_keys().collect())
+    read(SEED, bytes, 0, 0).map(|recovered| recovered.calls.into_keys().collect())
 }
 
 #[test]
 fn c_04_open_calls_are_read_back() {
     let log = [opened(1, 0), opened(2, 0), closed(1, 0)].concat();
-    let recovered = read(SEED, &log, 0).unwrap();
-    let (call, is_uncertain) = &recovered.calls[&2];
-    assert_eq!((recovered.calls.len(), *is_uncertain, recovered.is_clean), (1, false, false));
+    let recovered = read(SEED, &log, 0, 0).unwrap();
+    let call = &recovered.calls[&2];
+    assert_eq!((recovered.calls.len(), call.is_uncertain, recovered.is_clean), (1, false, false));
+    assert_eq!(call.size, opened(2, 0).len() as u64);
+    let call = &call.stored;
     let listed = call.listed(2, crate::OpenCallState::Open);
     assert_eq!(listed.key, Key::new("key-2").unwrap());
     assert_eq!(call.body(), b"{\"item\":\"book\"}");
@@ -78,4 +80,17 @@ fn frames_inside_of_a_body_are_no_frames() {
     let log = [opened(1, 0), holder].concat();
     assert_eq!(ids(&log[..log.len() - 1]), Ok(vec![1]));
     assert_eq!(ids(&log), Ok(vec![1, 3]));
+}
+
+#[test]
+fn damage_of_the_last_call_that_was_synced_is_reported_at_any_byte() {
+    let first = opened(1, 0);
+    let log = [first.clone(), opened(2, first.len())].concat();
+    for at in first.len()..log.len() {
+        let mut damaged = log.clone();
+        damaged[at] ^= 0x10;
+        let is_read = |synced: usize| read(SEED, &damaged, 0, synced as u64).map(|read| read.calls.len());
+        assert_eq!(is_read(log.len()), Err(first.len() as u64), "byte {at}");
+        assert_eq!(is_read(first.len()), Ok(1), "byte {at} was never synced");
+    }
 }
