@@ -60,6 +60,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod engine;
+pub mod events;
 mod function;
 mod hapax;
 #[cfg(feature = "http")]

@@ -1,0 +1,19 @@
+//! Events of a message broker: what they are, where they come from and where they go.
+//!
+//! A [`Source`] returns one [`Delivery`] after another: an [`Event`] as a broker hands it over. A delivery is
+//! acknowledged with a [`Durable`], which only a recorded outcome yields, so an event that is still to be processed
+//! cannot be acknowledged by mistake. [`Publish`] is the way back to a broker.
+//!
+//! Adapters for brokers implement these traits in crates of their own.
+
+mod durable;
+mod event;
+mod headers;
+mod publish;
+mod source;
+
+pub use self::durable::Durable;
+pub use self::event::{Event, EventParts, Position};
+pub use self::headers::Headers;
+pub use self::publish::{Outgoing, Publish, PublishError, PublishErrorKind};
+pub use self::source::{Delivery, DeliveryError, DeliveryErrorKind, Source};
