@@ -8,12 +8,21 @@
 
 mod durable;
 mod event;
+mod from_event;
+mod handler;
 mod headers;
+mod key;
+mod media_type;
 mod publish;
+mod router;
 mod source;
 
 pub use self::durable::Durable;
 pub use self::event::{Event, EventParts, Position};
+pub use self::from_event::{Data, FromEvent, Undecodable};
+pub use self::handler::{Handler, HandlerOutcome, PermanentReason};
 pub use self::headers::Headers;
+pub use self::key::{EventKey, KeyOrigin, Unnamed, UnnamedEvent};
 pub use self::publish::{Outgoing, Publish, PublishError, PublishErrorKind};
+pub use self::router::Router;
 pub use self::source::{Delivery, DeliveryError, DeliveryErrorKind, Source};

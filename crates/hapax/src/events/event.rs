@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::headers::Headers;
+use super::key::{EventKey, Unnamed};
 
 /// The content type that [`Event::json`] sets.
 const JSON: &str = "application/json";
@@ -209,11 +210,12 @@ impl fmt::Debug for Event {
     }
 }
 
-/// Names and sizes only: ids, subjects and data may identify a customer.
+/// Names, sizes and the hash of the key: ids, subjects and data may identify a customer.
 impl fmt::Debug for EventParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event")
             .field("kind", &self.kind)
+            .field("key", &EventKey::of(self, Unnamed::Refuse).ok().map(|event| event.key))
             .field("headers", &self.headers)
             .field("data_bytes", &self.data.len())
             .finish_non_exhaustive()
