@@ -109,7 +109,7 @@ impl Expected {
     fn event(&self) -> Event {
         let headers: Headers = self.headers.iter().map(|(name, value)| (name, value.bytes())).collect();
         let event = Event::new(&self.kind).data(self.data.bytes()).headers(headers);
-        let set: [(&Option<String>, fn(Event, &String) -> Event); 7] = [
+        let set: [(&Option<String>, fn(Event, String) -> Event); 7] = [
             (&self.source, Event::source),
             (&self.id, Event::id),
             (&self.subject, Event::subject),
@@ -118,7 +118,7 @@ impl Expected {
             (&self.order, Event::order),
             (&self.given_key, Event::key),
         ];
-        set.into_iter().fold(event, |event, (value, set)| value.iter().fold(event, set))
+        set.into_iter().fold(event, |event, (value, set)| value.iter().cloned().fold(event, set))
     }
 }
 

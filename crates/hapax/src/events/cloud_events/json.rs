@@ -148,7 +148,9 @@ impl<'a> DataMember<'a> {
             return Self::None;
         }
         if content_type.is_none_or(media_type::is_json)
-            && let Ok(json) = serde_json::from_slice(data)
+            && let Ok(json) = serde_json::from_slice::<&RawValue>(data)
+            // Space around it would be lost.
+            && json.get().len() == data.len()
         {
             return Self::Json(json);
         }
