@@ -80,6 +80,9 @@ struct Expected {
     key: Option<String>,
 }
 
+/// Sets a property of an event.
+type Setter = fn(Event, String) -> Event;
+
 #[derive(PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Refusal {
@@ -109,7 +112,7 @@ impl Expected {
     fn event(&self) -> Event {
         let headers: Headers = self.headers.iter().map(|(name, value)| (name, value.bytes())).collect();
         let event = Event::new(&self.kind).data(self.data.bytes()).headers(headers);
-        let set: [(&Option<String>, fn(Event, String) -> Event); 7] = [
+        let set: [(&Option<String>, Setter); 7] = [
             (&self.source, Event::source),
             (&self.id, Event::id),
             (&self.subject, Event::subject),

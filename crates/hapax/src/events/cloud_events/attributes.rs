@@ -4,6 +4,9 @@ use super::{PREFIX, VERSION};
 use crate::events::envelope::{ATTRIBUTES_MAX, EnvelopeError, check_value, is_name, is_time};
 use crate::events::event::Event;
 
+/// Sets a property of an event.
+type Setter = fn(Event, String) -> Event;
+
 /// Names and values, each name once.
 #[derive(Default)]
 pub(super) struct Attributes(Vec<(String, String)>);
@@ -48,12 +51,12 @@ impl Attributes {
             None => Err(EnvelopeError::missing(name)),
         };
         let event = Event::new(required("type")?).source(required("source")?).id(required("id")?);
-        let optional: [(&'static str, fn(Event, String) -> Event); 5] = [
-            ("subject", |event, value| event.subject(value)),
-            ("time", |event, value| event.time(value)),
-            ("datacontenttype", |event, value| event.content_type(value)),
-            ("partitionkey", |event, value| event.order(value)),
-            ("idempotencykey", |event, value| event.key(value)),
+        let optional: [(&'static str, Setter); 5] = [
+            ("subject", Event::subject),
+            ("time", Event::time),
+            ("datacontenttype", Event::content_type),
+            ("partitionkey", Event::order),
+            ("idempotencykey", Event::key),
         ];
         let event = optional.into_iter().fold(event, |event, (name, set)| match take(name) {
             Some(value) => set(event, value),

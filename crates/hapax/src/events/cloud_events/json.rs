@@ -24,10 +24,11 @@ pub fn read_json(json: &[u8]) -> Result<Event, EnvelopeError> {
     let members = Members::read(json)?;
     let mut attributes = Attributes::default();
     for (name, value) in &members.0 {
-        if name != "data" && name != "data_base64" {
-            if let Some(value) = attribute(name, value)? {
-                attributes.add(name.clone(), value)?;
-            }
+        if name != "data"
+            && name != "data_base64"
+            && let Some(value) = attribute(name, value)?
+        {
+            attributes.add(name.clone(), value)?;
         }
     }
     let event = attributes.into_event()?;
