@@ -1,6 +1,6 @@
 //! What AWS Lambda invokes a function with: batches of SQS and SNS, and events of EventBridge.
 //!
-//! The types implement serde's traits, for `lambda_runtime` or any other runtime, and convert into an [`Event`](super::Event):
+//! The types implement serde's traits, for `lambda_runtime` or any other runtime, and convert into an [`Event`]:
 //!
 //! | from | kind | key | order |
 //! |---|---|---|---|
