@@ -6,6 +6,7 @@ mod derive;
 mod error;
 mod fields;
 mod header;
+mod parts;
 mod rules;
 mod scope;
 

@@ -17,11 +17,13 @@ use hapax_core::{Class, Fingerprint, Format, Key, KeyError, OnLapse, Reason, Rec
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::codec::BoxError;
 use self::codec::format_of;
 pub use self::codec::{Codec, Json};
 pub use self::error::{OnceError, StoredError};
+pub(crate) use self::outcome::FailureKind;
+use self::outcome::RunFailure;
 pub use self::outcome::{Fail, IntoOutcome};
-use self::outcome::{FailureKind, RunFailure};
 use crate::engine::{
     Claimed, Context, Ended, Execution, Finish, Operation, Question, Reconcile, Reconciled, not_kept,
 };

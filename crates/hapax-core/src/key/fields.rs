@@ -3,12 +3,9 @@
 use std::fmt;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::Key;
-use super::scope::{Hex, first};
 use crate::json::{JsonPointer, JsonPointerError, JsonStringError, json_text_at};
-use crate::length::LengthPrefix;
 
 /// The fields of an operation's content that together name it.
 ///
@@ -86,20 +83,15 @@ impl KeyFields {
         if self.0.is_empty() {
             return Err(KeyFieldsError::NoFields);
         }
-        let mut hash = Sha256::new();
-        let mut add = |part: &[u8]| {
-            hash.update(LengthPrefix::of(part).as_bytes());
-            hash.update(part);
-        };
-        add(b"hapax derived key 1");
+        let mut parts = Vec::with_capacity(2 * self.0.len());
         for pointer in &self.0 {
             let value = json_text_at(json, pointer)
                 .map_err(|error| KeyFieldsError::Field { pointer: pointer.clone(), error })?;
             let value = value.ok_or_else(|| KeyFieldsError::Missing(pointer.clone()))?;
-            add(pointer.as_str().as_bytes());
-            add(value.as_bytes());
+            parts.push(pointer.as_str().to_owned());
+            parts.push(value.into_owned());
         }
-        Ok(Key::of(&Hex(&first::<16>(&hash.finalize())).to_string()))
+        Ok(Key::of_parts("hapax derived key 1", parts))
     }
 }
 

@@ -69,12 +69,12 @@ pub trait IntoOutcome: sealed::Sealed {
 #[derive(Debug)]
 pub struct RunFailure<E> {
     pub(super) error: E,
-    pub(super) kind: FailureKind,
-    pub(super) stored: StoredError,
+    pub(crate) kind: FailureKind,
+    pub(crate) stored: StoredError,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum FailureKind {
+pub(crate) enum FailureKind {
     Retry,
     Permanent,
     Unknown,
