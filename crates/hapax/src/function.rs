@@ -20,9 +20,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use self::codec::BoxError;
 pub use self::codec::{Codec, Json};
 pub use self::error::{OnceError, StoredError};
-pub(crate) use self::outcome::FailureKind;
-use self::outcome::RunFailure;
 pub use self::outcome::{Fail, IntoOutcome};
+pub(crate) use self::outcome::{FailureKind, RunFailure};
 use crate::engine::{
     Claimed, Context, Ended, Execution, Finish, Operation, Question, Reconcile, Reconciled, not_kept,
 };
@@ -249,7 +248,7 @@ fn ended<T, E>(codec: &impl Codec<T>, result: Result<T, RunFailure<E>>) -> Ended
 }
 
 /// A value that cannot be written was produced all the same: it is recorded as not kept, and the work never runs again.
-fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
+pub(crate) fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
     match codec.encode(value) {
         Ok(bytes) => Recorded::new(Class::Success, C::FORMAT, bytes),
         Err(error) => {
@@ -259,7 +258,7 @@ fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
     }
 }
 
-fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
+pub(crate) fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
     match (recorded.format, recorded.class) {
         (format, Class::Success) if format == C::FORMAT => codec
             .decode(&recorded.payload)
@@ -273,7 +272,7 @@ fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, 
     }
 }
 
-fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeLabel {
+pub(crate) fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeLabel {
     use observe::OutcomeLabel as Counted;
     match result {
         Ok(done) if done.replayed => Counted::Replayed,
