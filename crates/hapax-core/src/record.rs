@@ -261,6 +261,9 @@ impl Format {
     /// The outcome exceeded the size limit or could not be encoded: the record shows that the operation ended and with
     /// which class, but not its result.
     pub const NOT_KEPT: Self = Self(4);
+    /// An event that its consumer does not process any more: why and the event's properties in the metadata, its data
+    /// in the payload. It is the only copy of the event, so it is recorded whole or not at all.
+    pub const DEAD_LETTER: Self = Self(5);
 }
 
 /// A recorded outcome, from which retries are answered.

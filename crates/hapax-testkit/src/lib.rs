@@ -53,6 +53,11 @@
 //! With the feature `http`, `http_suite` plays the cases of `spec/cases/http` against anything that serves an origin
 //! behind a layer or a proxy, over real sockets.
 //!
+//! # How to test a consumer of events
+//!
+//! With the feature `events`, `events::MemoryBroker` is a broker in memory that delivers again what is not acknowledged, and
+//! fails by script. `events::Duplicator` delivers twice, in a random order, what any other source delivers.
+//!
 //! # How to test against a real server
 //!
 //! With the feature `servers`, `servers` starts installed servers, each in its own directory, and kills them on drop. Where
@@ -60,6 +65,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
+#[cfg(feature = "events")]
+pub mod events;
 mod faulty;
 mod history;
 #[cfg(feature = "http")]

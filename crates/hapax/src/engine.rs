@@ -215,7 +215,8 @@ impl Engine {
                     // A duplicate executes nothing: draining does not wait for it.
                     drop(token);
                     if !Box::pin(self.wait_for_change(&mut slot, id, wait_until)).await {
-                        return Err(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX) });
+                        let retry_after = lease_left.min(RETRY_AFTER_MAX);
+                        return Err(Refusal::InProgress { retry_after, lease_left });
                     }
                 }
                 Claim::Uncertain { fence, reason } if reconciliations < RECONCILE_MAX => {
@@ -231,6 +232,7 @@ impl Engine {
                     return Err(Refusal::Uncertain { id, reason });
                 }
                 Claim::Replay { recorded, remaining } => {
+                    observe::replayed(operation.policy.retention, remaining);
                     let recorded = self.facts.share(&id, recorded);
                     self.facts.keep(id, operation.fingerprint, &recorded, asked_at, remaining);
                     return Ok(Claimed::Replay(recorded));
@@ -260,7 +262,7 @@ impl Engine {
     }
 
     /// Waits until the record may have changed; false when there is no time or no room to wait.
-    async fn wait_for_change(
+    pub(crate) async fn wait_for_change(
         &self,
         slot: &mut Option<WaitSlot>,
         id: RecordId,

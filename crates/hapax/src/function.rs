@@ -21,9 +21,8 @@ pub(crate) use self::codec::BoxError;
 use self::codec::format_of;
 pub use self::codec::{Codec, Json};
 pub use self::error::{OnceError, StoredError};
-pub(crate) use self::outcome::FailureKind;
-use self::outcome::RunFailure;
 pub use self::outcome::{Fail, IntoOutcome};
+pub(crate) use self::outcome::{FailureKind, RunFailure};
 use crate::engine::{
     Claimed, Context, Ended, Execution, Finish, Operation, Question, Reconcile, Reconciled, not_kept,
 };
@@ -250,7 +249,7 @@ fn ended<T, E>(codec: &impl Codec<T>, result: Result<T, RunFailure<E>>) -> Ended
 }
 
 /// A value that cannot be written was produced all the same: it is recorded as not kept, and the work never runs again.
-fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
+pub(crate) fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
     match codec.encode(value) {
         Ok(bytes) => Recorded::new(Class::Success, format_of::<T, C>(), bytes),
         Err(error) => {
@@ -260,7 +259,7 @@ fn encode<T, C: Codec<T>>(codec: &C, value: &T) -> Recorded {
     }
 }
 
-fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
+pub(crate) fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, OnceError<E>> {
     match (recorded.format, recorded.class) {
         (format, Class::Success) if format == format_of::<T, C>() => codec
             .decode(&recorded.payload)
@@ -274,7 +273,7 @@ fn decode<T, E, C: Codec<T>>(codec: &C, recorded: &Recorded) -> Result<Done<T>, 
     }
 }
 
-fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeLabel {
+pub(crate) fn counted_as<T, E>(result: &Result<Done<T>, OnceError<E>>) -> observe::OutcomeLabel {
     use observe::OutcomeLabel as Counted;
     match result {
         Ok(done) if done.replayed => Counted::Replayed,

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hapax_core::{
-    Deleted, Lookup, Record, Scope, ScopedKey, Settled, Settlement, Store, StoreError, Verdict,
+    Deleted, Lookup, Nonce, Record, RecordId, Scope, ScopedKey, Settled, Settlement, Store, StoreError,
+    Verdict,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -161,11 +162,16 @@ impl Hapax {
     /// # Errors
     /// When the store cannot answer.
     pub async fn delete(&self, record: &Record) -> Result<Deleted, StoreError> {
-        let (calls, id) = (&self.engine.calls, record.key.id);
-        let delete = calls.store.delete(&id, record.fence.nonce);
+        self.delete_attempt(&record.key.id, record.fence.nonce).await
+    }
+
+    /// Removes the record if it holds this attempt.
+    pub(crate) async fn delete_attempt(&self, id: &RecordId, nonce: Nonce) -> Result<Deleted, StoreError> {
+        let calls = &self.engine.calls;
+        let delete = calls.store.delete(id, nonce);
         let deleted = calls.once("delete", calls.timeout.max(WATCH_MAX), delete).await;
         // Also if it is unknown whether the deletion was applied.
-        self.engine.facts.forget(&id);
+        self.engine.facts.forget(id);
         deleted
     }
 

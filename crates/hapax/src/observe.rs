@@ -3,7 +3,8 @@
 //! Keys and principals are never recorded; a record is identified by its id, which contains only hashes.
 //!
 //! Each execution has one span, `hapax.execution`, even if its caller has disconnected. Its fields are `operation`,
-//! `id` and, once the key is acquired, `attempt`; its parent is the caller's span.
+//! `id` and, once the key is acquired, `attempt`; its parent is the caller's span. Each event that a consumer handles has
+//! one span, `hapax.event`, around its attempts and the holds between them. Its fields are `consumer` and `type`.
 
 mod outage;
 
@@ -15,6 +16,7 @@ use hapax_core::{Lease, Reason, RecordId, ScopedKey, StoreError, Swept};
 use tracing::Span;
 
 pub use self::outage::Outage;
+use crate::events::DeliveryError;
 
 /// Counter: requests by `surface`, `route` and `outcome`.
 pub const REQUESTS: &str = "hapax_requests_total";
@@ -34,6 +36,21 @@ pub const STORE_ERRORS: &str = "hapax_store_errors_total";
 pub const SWEPT: &str = "hapax_swept_total";
 /// Counter: requests by `route` whose key was derived from their body.
 pub const KEYS_DERIVED: &str = "hapax_keys_derived_total";
+/// Histogram: how much of its retention had passed when a record was replayed from the store, from 0 to 1. Retries that
+/// come close to 1 call for a longer retention.
+pub const REPLAY_AGE: &str = "hapax_replay_age_ratio";
+/// Counter: events by `consumer` and `outcome` (`ran`, `duplicate`, `dead`, `given_back`).
+pub const EVENTS: &str = "hapax_events_total";
+/// Counter: failed attempts by `consumer` after which an event is tried again.
+pub const EVENT_RETRIES: &str = "hapax_event_retries_total";
+/// Counter: events by `consumer` and `reason` that became dead letters.
+pub const DEAD_LETTERS: &str = "hapax_dead_letters_total";
+/// Gauge: deliveries by `consumer` that are neither acknowledged nor given back yet.
+pub const EVENTS_IN_HAND: &str = "hapax_events_in_hand";
+/// Gauge: those that are held until their next attempt, or for the store.
+pub const EVENTS_HELD: &str = "hapax_events_held";
+/// Counter: calls of brokers by `consumer` and `call` (`ack`, `nack`, `extend`) that failed.
+pub const DELIVERY_ERRORS: &str = "hapax_delivery_errors_total";
 /// Counter: leases that lapsed or were taken over while their run continued.
 pub const LEASE_LOST: &str = "hapax_lease_lost_total";
 
@@ -197,6 +214,39 @@ pub(crate) fn lapses(
     tracing::warn!(%id, attempt, route, cause = Reason::Lapsed.name(), upstream, "{what}");
 }
 
+/// Records how much of the retention had passed when a record was replayed. A dead letter is kept for longer than the
+/// retention and is not counted.
+pub(crate) fn replayed(retention: Duration, remaining: Duration) {
+    if let Some(age) = retention.checked_sub(remaining).filter(|_| !retention.is_zero()) {
+        metrics::histogram!(REPLAY_AGE).record(age.as_secs_f64() / retention.as_secs_f64());
+    }
+}
+
+/// The span around the handling of one event.
+pub(crate) fn event(consumer: &str, kind: &str) -> Span {
+    tracing::info_span!("hapax.event", consumer, "type" = kind)
+}
+
+/// Counts how an event ended.
+pub(crate) fn event_handled(consumer: &str, outcome: &'static str) {
+    metrics::counter!(EVENTS, "consumer" => consumer.to_owned(), "outcome" => outcome).increment(1);
+}
+
+pub(crate) fn event_retried(consumer: &str) {
+    metrics::counter!(EVENT_RETRIES, "consumer" => consumer.to_owned()).increment(1);
+}
+
+pub(crate) fn dead_letter(consumer: &str, reason: &'static str) {
+    metrics::counter!(DEAD_LETTERS, "consumer" => consumer.to_owned(), "reason" => reason).increment(1);
+    tracing::warn!(consumer, reason, "an event became a dead letter");
+}
+
+/// Counts and logs a failed call of a broker. The event is delivered again.
+pub(crate) fn delivery_failed(consumer: &str, call: &'static str, error: &DeliveryError) {
+    metrics::counter!(DELIVERY_ERRORS, "consumer" => consumer.to_owned(), "call" => call).increment(1);
+    tracing::warn!(consumer, call, %error, "a call of the broker failed; it delivers the event again");
+}
+
 pub(crate) fn uncertain(records: u64) {
     metrics::gauge!(UNCERTAIN).set(records as f64);
 }
@@ -210,7 +260,15 @@ pub(crate) struct Present(metrics::Gauge);
 
 impl Present {
     pub(crate) fn in_gauge(name: &'static str) -> Self {
-        let gauge = metrics::gauge!(name);
+        Self::counted(metrics::gauge!(name))
+    }
+
+    /// The same for a gauge of consumers.
+    pub(crate) fn in_gauge_of(name: &'static str, consumer: &str) -> Self {
+        Self::counted(metrics::gauge!(name, "consumer" => consumer.to_owned()))
+    }
+
+    fn counted(gauge: metrics::Gauge) -> Self {
         gauge.increment(1.0);
         Self(gauge)
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hapax_core::{Key, OnLapse};
+use hapax_core::{Format, Key, OnLapse, Recorded};
 
 /// The rules of one operation. Durations longer than [`SPAN_MAX`] are limited to it.
 ///
@@ -133,6 +133,11 @@ impl Policy {
     pub fn expired_keys(mut self, expired_keys: ExpiredKeys) -> Self {
         self.expired_keys = expired_keys;
         self
+    }
+
+    /// The retention of this outcome. A dead letter is kept until it is removed or redriven: no sweep drops it.
+    pub(crate) fn retention_of(&self, recorded: &Recorded) -> Duration {
+        if recorded.format == Format::DEAD_LETTER { SPAN_MAX } else { self.retention }
     }
 
     /// The time from which a record of this key may have been removed, if such keys are refused.

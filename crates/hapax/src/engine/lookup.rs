@@ -37,7 +37,8 @@ impl Engine {
         let Ok(Lookup::Found { record, now }) = lookup else { return None };
         match (record.state_at(now), &record.status) {
             (State::InProgress, Status::InProgress { lease_until }) => {
-                Some(Refusal::InProgress { retry_after: lease_until.since(now).min(RETRY_AFTER_MAX) })
+                let lease_left = lease_until.since(now);
+                Some(Refusal::InProgress { retry_after: lease_left.min(RETRY_AFTER_MAX), lease_left })
             }
             (State::Uncertain, Status::Uncertain { reason })
                 if !may_take_over(&record, policy.on_lapse, policy.attempts_max) =>

@@ -100,7 +100,7 @@ impl Permit {
             let present = Present::in_gauge(observe::IN_PROGRESS);
             return Ok(Self { attempt: Some(attempt), deadline, span, _present: present });
         } else {
-            Refusal::InProgress { retry_after: RETRY_AFTER_MAX }
+            Refusal::InProgress { retry_after: RETRY_AFTER_MAX, lease_left: RETRY_AFTER_MAX }
         };
         let (engine, on_lapse) = (engine.clone(), operation.policy.on_lapse);
         let cancel = async move {
@@ -211,6 +211,8 @@ enum Recording {
     Superseded,
     /// On its way into the store, in the background.
     Pending,
+    /// Too large for the store and of no use without its content: the key is free.
+    Freed,
 }
 
 impl Attempt {
@@ -242,6 +244,11 @@ impl Attempt {
                 self.hold.held.report_lost();
                 Recording::Superseded
             }
+            Err(error) if finish.is_whole_or_nothing() && error.kind() == StoreErrorKind::TooLarge => {
+                tracing::error!(id = %self.operation.key.id, %error, "a dead letter does not fit into the store");
+                let _ = self.write(&Finish::Release(None), ended_at, RECORD_TRIES).await;
+                Recording::Freed
+            }
             Err(error) => {
                 tracing::error!(id = %self.operation.key.id, %error, "failed to record an outcome; retrying in the background");
                 self.record_in_background(finish, ended_at);
@@ -268,7 +275,8 @@ impl Attempt {
     /// has applied.
     async fn record(&self, finish: &Finish, ended_at: Moment, tries: u32) -> Result<Fenced, StoreError> {
         let mut fenced = self.write(finish, ended_at, tries).await;
-        if matches!(&fenced, Err(error) if error.kind() == StoreErrorKind::TooLarge) {
+        let is_too_large = matches!(&fenced, Err(error) if error.kind() == StoreErrorKind::TooLarge);
+        if is_too_large && !finish.is_whole_or_nothing() {
             fenced = self.write(&finish.clone().within(0), ended_at, tries).await;
         }
         self.engine.waiters.wake(&self.operation.key.id);
@@ -281,11 +289,12 @@ impl Attempt {
         let within = calls.within(lease.length);
         match finish {
             Finish::Pin(recorded) => {
-                let Operation { fingerprint, policy: Policy { retention, .. }, .. } = *self.operation;
+                let Operation { fingerprint, policy, .. } = &*self.operation;
+                let retention = policy.retention_of(recorded);
                 let complete = || calls.store.complete(lease, recorded, retention);
                 let fenced = calls.insist("complete", within, tries, complete).await;
                 if matches!(fenced, Ok(Fenced::Applied)) {
-                    facts.keep(lease.id, fingerprint, recorded, ended_at, retention);
+                    facts.keep(lease.id, *fingerprint, recorded, ended_at, retention);
                 }
                 fenced
             }
@@ -309,9 +318,15 @@ impl Engine {
 }
 
 impl Finish {
+    /// Whether it has no form without its content: a dead letter is the only copy of its event.
+    fn is_whole_or_nothing(&self) -> bool {
+        matches!(self, Self::Pin(recorded) if recorded.format == Format::DEAD_LETTER)
+    }
+
     /// The same, with an outcome that is larger than may be kept marked as such.
     fn within(self, bytes_max: usize) -> Self {
         match self {
+            finish if finish.is_whole_or_nothing() => finish,
             Self::Pin(recorded) => Self::Pin(kept(recorded, bytes_max)),
             // A tombstone is for operators: what does not fit is left out.
             Self::Release(Some(answered)) if answered.len() > bytes_max => Self::Release(None),

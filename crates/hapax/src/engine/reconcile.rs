@@ -47,8 +47,9 @@ impl Engine {
         let question = Question { id, fence, reason };
         let verdict = match AssertUnwindSafe(async { reconcile(question).await }).catch_unwind().await {
             Ok(Reconciled::Applied(recorded)) => {
+                let retention = operation.policy.retention_of(&recorded);
                 let recorded = kept(recorded, self.outcome_bytes_max(&operation.policy));
-                Verdict::Applied { recorded, retention: operation.policy.retention }
+                Verdict::Applied { recorded, retention }
             }
             Ok(Reconciled::NotApplied) => Verdict::NotApplied,
             Ok(Reconciled::Unknown) | Err(_) => return Ok(false),

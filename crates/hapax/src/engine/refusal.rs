@@ -11,8 +11,10 @@ use hapax_core::{Reason, RecordId, StoreError};
 pub enum Refusal {
     /// Another attempt is running.
     InProgress {
-        /// When a retry is worthwhile.
+        /// When a retry is worthwhile: soon, because the attempt may end before its lease does.
         retry_after: Duration,
+        /// The remaining lease of that attempt, unless it is renewed.
+        lease_left: Duration,
     },
     /// The key was used with another fingerprint.
     Mismatch,

@@ -41,8 +41,6 @@ pub struct Durable {
 
 impl Durable {
     /// To be called only after the store has confirmed or replayed a pinned outcome of this record (V-02, V-03).
-    // Used by the consumer.
-    #[allow(dead_code)]
     pub(crate) fn recorded(record: RecordId) -> Self {
         Self { record }
     }

@@ -55,7 +55,7 @@ type Erased<S> = Arc<dyn Fn(S, Context, Event) -> BoxFuture<'static, HandlerOutc
 #[derive(Clone)]
 pub struct Router<S> {
     state: S,
-    handlers: HashMap<String, Erased<S>>,
+    handlers: Arc<HashMap<String, Erased<S>>>,
     otherwise: Option<Erased<S>>,
 }
 
@@ -63,7 +63,7 @@ impl<S: Clone + Send + Sync + 'static> Router<S> {
     /// A router without handlers. Each run of a handler gets a clone of the state.
     #[must_use]
     pub fn new(state: S) -> Self {
-        Self { state, handlers: HashMap::new(), otherwise: None }
+        Self { state, handlers: Arc::default(), otherwise: None }
     }
 
     /// Events of this type are processed by `handler`.
@@ -73,7 +73,7 @@ impl<S: Clone + Send + Sync + 'static> Router<S> {
     #[must_use]
     pub fn on<Args: 'static>(mut self, kind: impl Into<String>, handler: impl Handler<S, Args>) -> Self {
         let kind = kind.into();
-        let replaced = self.handlers.insert(kind.clone(), erase(handler)).is_some();
+        let replaced = Arc::make_mut(&mut self.handlers).insert(kind.clone(), erase(handler)).is_some();
         assert!(!replaced, "events of the type {kind:?} have two handlers");
         self
     }

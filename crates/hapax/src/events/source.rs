@@ -32,6 +32,12 @@ pub trait Delivery: Send + 'static {
     /// The event.
     fn event(&self) -> &Event;
 
+    /// What the broker routes by to bring the event here again: a subject, a topic, a queue. A dead letter keeps it, so
+    /// that the event can be redriven.
+    fn destination(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether the broker has delivered the event before, as far as it tells.
     fn redelivered(&self) -> bool {
         false

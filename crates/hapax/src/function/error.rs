@@ -87,7 +87,7 @@ pub enum OnceError<E> {
 impl<E> From<Refusal> for OnceError<E> {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::InProgress { retry_after } => Self::InProgress { retry_after },
+            Refusal::InProgress { retry_after, .. } => Self::InProgress { retry_after },
             Refusal::Mismatch => Self::Mismatch,
             Refusal::Expired => Self::Expired,
             Refusal::Uncertain { id, reason } => Self::Uncertain { id, reason },
@@ -113,7 +113,7 @@ pub struct StoredError {
 }
 
 impl StoredError {
-    pub(super) fn encode(&self) -> Recorded {
+    pub(crate) fn encode(&self) -> Recorded {
         // Strings and JSON values always have a JSON form.
         let json = serde_json::to_vec(self).unwrap_or_default();
         Recorded::new(Class::Error, Format::FUNCTION, json)

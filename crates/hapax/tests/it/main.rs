@@ -7,6 +7,7 @@ mod canary;
 mod checklist;
 mod drain;
 mod event_cases;
+mod events;
 mod function;
 mod http;
 mod http_cases;

@@ -20,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Why the engine executed nothing, or knows no outcome.
 pub(super) fn of(refusal: &Refusal) -> Problem {
     match refusal {
-        Refusal::InProgress { retry_after } => {
+        Refusal::InProgress { retry_after, .. } => {
             Problem::of(Code::InProgress, "a request with this key is being processed")
                 .retry_after(*retry_after)
         }
