@@ -25,6 +25,8 @@ mod round_trips;
 mod shipping;
 mod shop;
 mod sweeping;
+#[cfg(feature = "events")]
+mod tiers;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;
