@@ -6,18 +6,24 @@
 //!
 //! Adapters for brokers implement these traits in crates of their own.
 
+mod base64;
+pub mod cloud_events;
 mod durable;
+mod envelope;
 mod event;
+pub mod event_bridge;
 mod from_event;
 mod handler;
 mod headers;
 mod key;
+pub mod lambda;
 mod media_type;
 mod publish;
 mod router;
 mod source;
 
 pub use self::durable::Durable;
+pub use self::envelope::EnvelopeError;
 pub use self::event::{Event, EventParts, Position};
 pub use self::from_event::{Data, FromEvent, Undecodable};
 pub use self::handler::{Handler, HandlerOutcome, PermanentReason};

@@ -55,14 +55,15 @@
 //! # Where to start
 //!
 //! [`Hapax`] is the entry point, [`Once`] one operation, [`Policy`] its rules, [`Context`] the information about a run,
-//! [`observe`] the metrics. [`engine`] is for authors of surfaces, `hapax-core` and `hapax-testkit` are for authors of
-//! stores.
+//! [`observe`] the metrics. [`events`] are those of message brokers. [`engine`] is for authors of surfaces, `hapax-core` and
+//! `hapax-testkit` are for authors of stores.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod engine;
 pub mod events;
 mod function;
 mod hapax;
+mod header_value;
 #[cfg(feature = "http")]
 pub mod http;
 mod memory;
@@ -118,6 +119,10 @@ struct WebhookGuide;
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../../docs/guide/keys.md")]
 struct KeyGuide;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/events.md")]
+struct EventGuide;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/modes.md")]

@@ -7,8 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::envelope::EnvelopeError;
 use super::headers::Headers;
 use super::key::{EventKey, Unnamed};
+
+/// The header that says why the envelope of a message is invalid.
+const UNREADABLE: &str = "hapax-unreadable";
 
 /// The content type that [`Event::json`] sets.
 const JSON: &str = "application/json";
@@ -178,6 +182,18 @@ impl Event {
             parts.content_type.get_or_insert_with(|| JSON.to_owned());
             parts.data = json.into();
         }))
+    }
+
+    /// Marks the event as a message whose envelope is invalid. No handler gets it: a [`Router`](super::Router) ends it as
+    /// undecodable, with the error as the reason. The consumer can keep the message so, and show why.
+    #[must_use]
+    pub fn unreadable(self, error: &EnvelopeError) -> Self {
+        self.without_header(UNREADABLE).header(UNREADABLE, error.to_string())
+    }
+
+    /// Why the envelope of the message is invalid, if it is.
+    pub(super) fn why_unreadable(&self) -> Option<String> {
+        self.headers.get(UNREADABLE).map(|why| String::from_utf8_lossy(why).into_owned())
     }
 
     /// The bytes of the data, the headers and all other properties.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hapax_core::BoxFuture;
 
 use super::event::Event;
+use super::from_event::Undecodable;
 use super::handler::{Handler, HandlerOutcome};
 use crate::engine::Context;
 
@@ -90,6 +91,9 @@ impl<S: Clone + Send + Sync + 'static> Router<S> {
 
     /// Processes an event by the handler of its type. Called inside of an attempt, whose context the handler gets.
     pub fn call(&self, context: Context, event: Event) -> BoxFuture<'static, HandlerOutcome> {
+        if let Some(why) = event.why_unreadable() {
+            return Box::pin(std::future::ready(Undecodable::new(why).into()));
+        }
         match self.handlers.get(&event.kind).or(self.otherwise.as_ref()) {
             Some(handler) => handler(self.state.clone(), context, event),
             None => Box::pin(std::future::ready(HandlerOutcome::unknown_type(&event.kind))),

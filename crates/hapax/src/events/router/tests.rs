@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::*;
-use crate::events::{Data, FromEvent, PermanentReason, Undecodable};
+use crate::events::{Data, EnvelopeError, FromEvent, PermanentReason, Undecodable};
 use crate::function::StoredError;
 use crate::{Fail, Hapax, MemoryStore};
 
@@ -107,7 +107,7 @@ async fn v_08_other_types_are_handled_only_by_choice() {
 }
 
 #[tokio::test]
-async fn an_argument_that_cannot_be_decoded_is_a_permanent_error_and_nothing_runs() {
+async fn v_08_an_argument_that_cannot_be_decoded_is_a_permanent_error() {
     let seen = Seen::default();
     for (data, why) in [
         ("", "the data is not JSON, at line 1 column 0: EOF while parsing a value at line 1 column 0"),
@@ -119,6 +119,25 @@ async fn an_argument_that_cannot_be_decoded_is_a_permanent_error_and_nothing_run
         assert_eq!(
             outcome_of(&router(&seen), order_paid(data)).await,
             HandlerOutcome::Permanent { reason: PermanentReason::Undecodable, error: stored(why) }
+        );
+    }
+    assert!(seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn v_13_a_message_in_an_invalid_envelope_reaches_no_handler() {
+    let seen = Seen::default();
+    let router = router(&seen).otherwise(paid);
+    for kind in ["order.paid", ""] {
+        let event = Event::new(kind).data(r#"{"cents": 12}"#);
+        let event =
+            event.unreadable(&EnvelopeError::missing("id")).unreadable(&EnvelopeError::missing("source"));
+        assert_eq!(
+            outcome_of(&router, event).await,
+            HandlerOutcome::Permanent {
+                reason: PermanentReason::Undecodable,
+                error: stored("`source` is missing")
+            }
         );
     }
     assert!(seen.lock().is_empty());

@@ -1,13 +1,12 @@
 //! The `source` and `id` of one CloudEvent, in both content modes. CloudEvents have no signatures.
 
-use std::borrow::Cow;
-
 use hapax_core::{Key, KeyError};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
 use super::delivery::line;
 use super::{WebhookFault, members};
+use crate::header_value;
 
 /// The key of the event: the same in binary and in structured mode.
 ///
@@ -64,42 +63,8 @@ fn content_mode(headers: &HeaderMap) -> Result<ContentMode, WebhookFault> {
     }
 }
 
-/// An attribute's header: without quotes, which older senders write, then percent-decoded once.
+/// An attribute's header.
 fn attribute(headers: &HeaderMap, name: &'static str) -> Result<String, WebhookFault> {
     let value = line(headers, name)?;
-    unquoted(value)
-        .and_then(|value| percent_decoded(&value))
-        .and_then(|value| String::from_utf8(value).ok())
-        .ok_or(WebhookFault::KeyUnclear { place: name.into() })
-}
-
-fn unquoted(value: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let Some(rest) = value.strip_prefix(b"\"") else {
-        return Some(value.into());
-    };
-    let mut content = Vec::with_capacity(rest.len());
-    let mut bytes = rest.iter().copied();
-    loop {
-        match bytes.next()? {
-            b'"' => break,
-            b'\\' => content.push(bytes.next()?),
-            byte => content.push(byte),
-        }
-    }
-    bytes.next().is_none().then(|| content.into())
-}
-
-fn percent_decoded(value: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut bytes = value.iter().copied();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            decoded.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        // Two digits of four bits each fit.
-        decoded.push((digit()? << 4 | digit()?) as u8);
-    }
-    Some(decoded)
+    header_value::decode(value).ok_or(WebhookFault::KeyUnclear { place: name.into() })
 }
