@@ -173,9 +173,13 @@ pub(crate) const BENCHES: &[Entry] = &[
 pub(crate) const PROOFS: &[Entry] = &[
     Entry {
         name: "model",
-        about: "every interleaving of three executors, then every planted defect must be caught",
-        programs: &[Program::new(MODEL, "model", &["--executors", "3"]), Program::new(MODEL, "teeth", &[])],
-        goals: &["model-violations", "model-teeth"],
+        about: "every interleaving of three executors, and of a consumer of events; every planted defect must be caught",
+        programs: &[
+            Program::new(MODEL, "model", &["--executors", "3"]),
+            Program::new(MODEL, "events_model", &["--bounds", "large"]),
+            Program::new(MODEL, "teeth", &[]),
+        ],
+        goals: &["model-violations", "events-model-violations", "events-model-teeth", "model-teeth"],
     },
     Entry {
         name: "simulation",
@@ -303,6 +307,13 @@ pub(crate) const MODEL_SLICE: Slice = Slice {
     program: Program::new(MODEL, "model", &["--executors", "2"]),
     goals: &["model-violations"],
     limit: Duration::from_secs(15 * 60),
+};
+
+/// `cargo xtask test`, step `events-model`.
+pub(crate) const EVENTS_MODEL_SLICE: Slice = Slice {
+    program: Program::new(MODEL, "events_model", &["--bounds", "small"]),
+    goals: &["events-model-violations", "events-model-teeth"],
+    limit: Duration::from_secs(5 * 60),
 };
 
 /// `cargo xtask test`, step `simulation`.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::catalogue::{
-    CHAOS_SLICE, CLIENT_SLICE, CRASH_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE, SIDECAR_SLICE,
-    SIMULATION_SLICE, Slice,
+    CHAOS_SLICE, CLIENT_SLICE, CRASH_SLICE, EVENTS_MODEL_SLICE, FUZZ_SLICE_FLAGS, HTTP_SLICE, MODEL_SLICE,
+    SIDECAR_SLICE, SIMULATION_SLICE, Slice,
 };
 use crate::goals::Goals;
 use crate::programs::{self, CARGO_LIMIT};
@@ -64,6 +64,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "rustdoc", about: "the documentation builds without a warning", run: rustdoc },
     Step { name: "examples", about: "every example runs to its end", run: examples },
     Step { name: "model", about: "every interleaving of two executors", run: |run| slice(run, &MODEL_SLICE) },
+    Step {
+        name: "events-model",
+        about: "every interleaving of broker, consumer, cache and redriver for one event, with every planted defect",
+        run: |run| slice(run, &EVENTS_MODEL_SLICE),
+    },
     Step {
         name: "simulation",
         about: "every scenario, await point and fault, and 20,000 random histories",

@@ -1,6 +1,7 @@
 //! Runs the model checker and reports the result.
 
-use std::fmt;
+use std::fmt::{self, Debug};
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
@@ -50,7 +51,6 @@ pub enum Until {
 
 /// Explores `mode` within `bounds` with `threads` threads, exhaustively or `until` a violation.
 pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Report {
-    let began = Instant::now();
     let protocol = Protocol(Steps { mode, bounds });
     let finish_when = match until {
         Until::AnyViolation => HasDiscoveries::AnyFailures,
@@ -60,18 +60,49 @@ pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Repor
             HasDiscoveries::AnyOf(properties.iter().map(|property| property.name).filter(named).collect())
         }
     };
-    let checker = protocol.checker().threads(threads).finish_when(finish_when).spawn_bfs().join();
+    let search = search(protocol, threads, finish_when, describe);
+    let Search { states, depth, time, held, violations } = search;
+    Report { mode, bounds, states, depth, time, held, violations }
+}
+
+/// The result of exploring any model.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) states: usize,
+    pub(crate) depth: usize,
+    pub(crate) time: Duration,
+    pub(crate) held: Vec<&'static str>,
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// The lines of a counterexample.
+type Describe<M> = fn(Path<<M as Model>::State, <M as Model>::Action>) -> Vec<String>;
+
+/// Explores a model breadth first, exhaustively or until `finish_when`.
+pub(crate) fn search<M>(
+    model: M,
+    threads: usize,
+    finish_when: HasDiscoveries,
+    describe: Describe<M>,
+) -> Search
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
+    M::Action: Clone + Debug + PartialEq + Send + 'static,
+{
+    let began = Instant::now();
+    let properties: Vec<_> = model.properties().iter().map(|p| (p.name, p.expectation.clone())).collect();
+    let checker = model.checker().threads(threads).finish_when(finish_when).spawn_bfs().join();
     let mut discoveries = checker.discoveries();
     let mut held = Vec::new();
     let mut violations = Vec::new();
-    for property in protocol.properties() {
-        let found = discoveries.remove(property.name);
-        let must_be_found = property.expectation == Expectation::Sometimes;
+    for (name, expectation) in properties {
+        let found = discoveries.remove(name);
+        let must_be_found = expectation == Expectation::Sometimes;
         if found.is_some() == must_be_found {
-            held.push(property.name);
+            held.push(name);
         } else {
-            violations
-                .push(Violation { property: property.name, path: found.map_or_else(Vec::new, describe) });
+            violations.push(Violation { property: name, path: found.map_or_else(Vec::new, describe) });
         }
     }
     let broken = violations.iter().any(|violation| !violation.path.is_empty());
@@ -80,9 +111,7 @@ pub fn check(mode: Mode, bounds: Bounds, threads: usize, until: &Until) -> Repor
         violations.retain(|violation| !violation.path.is_empty());
     }
     held.sort_unstable();
-    Report {
-        mode,
-        bounds,
+    Search {
         states: checker.unique_state_count(),
         depth: checker.max_depth(),
         time: began.elapsed(),

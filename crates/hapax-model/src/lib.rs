@@ -5,6 +5,8 @@
 //! against are written independently. The checker proves the protocol within the explored bounds, nothing about the
 //! engine or the statements of any store.
 //!
+//! [`events`] is a second, smaller model, of the consumer of events.
+//!
 //! # Actions
 //!
 //! An executor starts an attempt with a fresh nonce, acquires the key, performs its effect, sends its outcome. At any
@@ -42,6 +44,7 @@
 
 mod bounds;
 mod check;
+pub mod events;
 mod liveness;
 mod properties;
 mod protocol;

@@ -196,11 +196,15 @@ pub(crate) fn nonce_id(nonce: Nonce) -> u8 {
     nonce.as_bytes()[0]
 }
 
+/// The tag of the only value that is an error: the dead letter of the model of events.
+pub(crate) const DEAD_LETTER: u8 = 15;
+
 /// The value that attempt `tag` produces.
 pub(crate) fn value_of(tag: u8) -> Recorded {
     static TAGS: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
     let at = usize::from(tag);
-    Recorded::new(Class::Success, Format::FUNCTION, &TAGS[at..=at])
+    let class = if tag == DEAD_LETTER { Class::Error } else { Class::Success };
+    Recorded::new(class, Format::FUNCTION, &TAGS[at..=at])
 }
 
 /// The attempt that produced this value.

@@ -222,7 +222,8 @@ fn is_repeatable(record: &Record, command: &Command, answer: &Answer) -> bool {
     unchanged && again.answer == *answer
 }
 
-fn stored(before: Option<Slot>, change: &Change) -> Option<Slot> {
+/// The slot after a change.
+pub(crate) fn stored(before: Option<Slot>, change: &Change) -> Option<Slot> {
     match change {
         Change::Keep => before,
         Change::Put(record) => Some(Slot::of(record)),
@@ -232,6 +233,6 @@ fn stored(before: Option<Slot>, change: &Change) -> Option<Slot> {
 
 /// The lease of attempt `nonce`, with a wrong attempt number: writes are fenced by the nonce alone, and if the number
 /// mattered no completion would apply.
-fn lease(nonce: u8) -> Lease {
+pub(crate) fn lease(nonce: u8) -> Lease {
     Lease { id: ID, fence: Fence { nonce: nonce_of(nonce), attempt: 0 }, length: LEASE }
 }

@@ -112,6 +112,12 @@ impl ServiceError {
             .flatten()
     }
 
+    /// Whether a transaction was refused because of an item that no table would take.
+    fn is_invalid_item(&self) -> bool {
+        let is_invalid = |reason: &Value| reason["Code"] == "ValidationError";
+        self.reasons().is_some_and(|reasons| reasons.iter().any(is_invalid))
+    }
+
     /// Whether the service reported that it did nothing and that a retry may succeed.
     pub(crate) fn is_retryable(&self) -> bool {
         let passing = |name: &str| {
@@ -145,6 +151,7 @@ impl ServiceError {
             "ValidationException" if message.contains("size has exceeded") => StoreErrorKind::TooLarge,
             "ValidationException" | "SerializationException" => StoreErrorKind::Incompatible,
             "ItemCollectionSizeLimitExceededException" => StoreErrorKind::Full,
+            "TransactionCanceledException" if self.is_invalid_item() => StoreErrorKind::Incompatible,
             // A server that failed may have failed after the write.
             _ if self.status >= 500 && effect == Effect::Write => StoreErrorKind::Unknown,
             _ => StoreErrorKind::Unavailable,
@@ -198,6 +205,11 @@ pub(crate) enum CallFailure {
     ScopeTooLarge,
     #[error("a transaction takes 99 items besides the record")]
     TooManyItems,
+    #[error(
+        "the attempt has not claimed its key through this store, or has ended; collect writes in the same store that \
+         `Hapax` was made with"
+    )]
+    NotClaimed,
     #[error("the service sent an unexpected reply")]
     Reply,
 }
@@ -209,7 +221,7 @@ impl CallFailure {
             (Self::TimedOut | Self::Lost | Self::Reply, Effect::Read) => StoreErrorKind::Unavailable,
             (Self::NotConnected | Self::Contended, _) => StoreErrorKind::Unavailable,
             (Self::Unreadable, _) => StoreErrorKind::Incompatible,
-            (Self::Cursor, _) => StoreErrorKind::Invalid,
+            (Self::Cursor | Self::NotClaimed, _) => StoreErrorKind::Invalid,
             (Self::OutcomeTooLarge | Self::ScopeTooLarge | Self::TooManyItems, _) => StoreErrorKind::TooLarge,
         };
         StoreError::new(kind, op).with_source(self)

@@ -41,6 +41,7 @@
 //! This crate sends no call twice unless the service reported that it did nothing: a lost reply is
 //! [`Unknown`](hapax_core::StoreErrorKind::Unknown), and repeating the call with the same nonce resolves it.
 
+mod attempt_writes;
 mod change;
 mod chunks;
 mod client;
@@ -60,6 +61,7 @@ mod table;
 mod time;
 mod transaction;
 
+pub use attempt_writes::AttemptWrites;
 pub use config::{
     CLAIMS_SEEN_MAX_DEFAULT, CONNECTIONS_MAX_DEFAULT, OUTCOME_BYTES_MAX_DEFAULT, Options, TIMEOUT_DEFAULT,
 };

@@ -13,6 +13,7 @@ use hapax_core::{
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use crate::attempt_writes::Attempts;
 use crate::change::{Basis, Change};
 use crate::client::Client;
 use crate::config::Options;
@@ -32,6 +33,8 @@ pub struct DynamoDbStore {
     pub(crate) client: Arc<Client>,
     /// Where the next sweep continues.
     sweep_position: Mutex<Option<String>>,
+    /// The writes of attempts that are still running.
+    pub(crate) attempts: Attempts,
 }
 
 impl DynamoDbStore {
@@ -55,7 +58,7 @@ impl DynamoDbStore {
     pub(crate) async fn connect_with(options: Options) -> Result<Self, StoreError> {
         let client = Arc::new(Client::new(options));
         table::probe(&client, "open").await?;
-        Ok(Self { client, sweep_position: Mutex::new(None) })
+        Ok(Self { client, sweep_position: Mutex::new(None), attempts: Attempts::default() })
     }
 
     pub(crate) fn check_size(&self, op: &'static str, outcome: &Recorded) -> Result<(), StoreError> {
@@ -66,7 +69,7 @@ impl DynamoDbStore {
     }
 
     /// A write that names its attempt and does not depend on whether its lease has lapsed.
-    async fn fenced(
+    pub(crate) async fn fenced(
         &self,
         op: &'static str,
         lease: &Lease,
@@ -150,7 +153,12 @@ impl Store for DynamoDbStore {
             loop {
                 let (remaining, stored) = match self.try_claim(ask).await {
                     Ok((Claim::Replay { remaining, .. }, Some(stored))) => (remaining, stored),
-                    Ok((claim, _)) => return Ok(claim),
+                    Ok((claim, _)) => {
+                        if let Claim::Acquired(lease) = &claim {
+                            self.attempts.claimed(lease.fence.nonce);
+                        }
+                        return Ok(claim);
+                    }
                     Err(error) if is_unreadable(&error) => return Ok(Claim::Unreadable),
                     Err(error) => return Err(error),
                 };
@@ -175,6 +183,9 @@ impl Store for DynamoDbStore {
     ) -> BoxFuture<'a, Result<Fenced, StoreError>> {
         Box::pin(async move {
             self.check_size("complete", done)?;
+            if let Some(completed) = self.complete_with_collected(lease, done, retention).await {
+                return completed;
+            }
             let decide =
                 |record: Option<&Record>, now| transition::complete(record, lease, done, retention, now);
             self.fenced("complete", lease, decide).await
@@ -190,12 +201,14 @@ impl Store for DynamoDbStore {
             if let Some(answered) = answered {
                 self.check_size("release", answered)?;
             }
+            self.attempts.forget(lease.fence.nonce);
             self.fenced("release", lease, |record, now| transition::release(record, lease, answered, now))
                 .await
         })
     }
 
     fn abandon<'a>(&'a self, lease: &'a Lease, reason: Reason) -> BoxFuture<'a, Result<Fenced, StoreError>> {
+        self.attempts.forget(lease.fence.nonce);
         Box::pin(
             self.fenced("abandon", lease, move |record, now| transition::abandon(record, lease, reason, now)),
         )

@@ -19,7 +19,8 @@ use crate::store::DynamoDbStore;
 /// The service's limit for one transaction, less the record.
 const WRITES_MAX: usize = 99;
 
-/// Writes to the caller's own items, in the service's format.
+/// Writes to the caller's own items, in the service's format. [`DynamoDbStore::writes_of`] collects them for the work of an
+/// attempt whose outcome is recorded by the engine.
 ///
 /// ```
 /// use hapax_store_dynamodb::Writes;
@@ -77,7 +78,8 @@ pub struct Declined {
 }
 
 impl DynamoDbStore {
-    /// Pins the outcome of an attempt together with `writes`, in one transaction.
+    /// Pins the outcome of an attempt together with `writes`, in one transaction. For callers of the store itself: where an
+    /// engine completes the attempt, collect them with [`writes_of`](Self::writes_of).
     ///
     /// *Atomic*: all of it or nothing. *Dropped*: applied or not. *Lost reply*: repeating returns [`Fenced::Applied`] and
     /// writes nothing again, however much later: the record is the guard, not a token that the service forgets.
@@ -104,6 +106,7 @@ impl DynamoDbStore {
                 transition::complete(stored.map(|stored| &stored.record), lease, done, retention, now)
             })
             .await?;
+        self.attempts.forget(lease.fence.nonce);
         Ok(answer)
     }
 }

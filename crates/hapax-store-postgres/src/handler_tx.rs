@@ -21,7 +21,7 @@ use tokio_postgres::Client;
 use crate::error::{CallFailure, Effect, Fault};
 use crate::pool::PooledConnection;
 use crate::store::PostgresStore;
-use crate::write::{Write, write};
+use crate::write::{Write, complete_one};
 
 /// Releasing the savepoint at the end fails if the work has ended the transaction itself.
 const BEGIN: &str = "BEGIN; SAVEPOINT hapax_work";
@@ -195,10 +195,9 @@ impl PostgresStore {
         };
         let completion = Write::complete(lease, done, retention);
         let committing = async {
-            let writes = [&completion];
-            let written = write(connection.client(), &self.pool.sql, &writes, self.pool.row_wait()).await;
-            matches!(written[..], [Ok(Fenced::Applied)])
-                && connection.client().batch_execute(COMMIT).await.is_ok()
+            let (client, sql) = (connection.client(), &self.pool.sql);
+            let written = complete_one(client, sql, &completion, self.pool.row_wait()).await;
+            written == Ok(Fenced::Applied) && connection.client().batch_execute(COMMIT).await.is_ok()
         };
         let is_committed = timeout_at(self.pool.deadline(), committing).await == Ok(true);
         if is_committed {

@@ -36,7 +36,7 @@
 //! # In one transaction with your own writes
 //!
 //! [`PostgresStore::once_in`] claims, runs and completes in a transaction of yours, and [`PostgresStore::transaction_of`]
-//! commits a handler's writes together with its outcome. Within that transaction the effect happens exactly once, wherever
+//! commits a handler's writes together with its outcome, and `in_tx` (feature `events`) those of a consumer of events. Within that transaction the effect happens exactly once, wherever
 //! the table above says that nothing is lost.
 //!
 //! # Lost replies
@@ -53,6 +53,8 @@ mod config;
 mod error;
 mod executor;
 mod handler_tx;
+#[cfg(feature = "events")]
+mod in_tx;
 mod list;
 mod migrate;
 mod notifications;
@@ -72,6 +74,8 @@ pub use self::axum::TxRejection;
 pub use config::{OUTCOME_BYTES_MAX_DEFAULT, Options, POOL_DEFAULT, SCHEMA_DEFAULT, TIMEOUT_DEFAULT};
 pub use error::OpenError;
 pub use handler_tx::Tx;
+#[cfg(feature = "events")]
+pub use in_tx::InTx;
 pub use migrate::{MigrateMode, Migrated, VERSION};
 pub use store::{PostgresStore, SCOPE_BYTES_MAX};
 pub use tx::{Done, OnceIn, OnceInError, RETENTION_DEFAULT, WAIT_DEFAULT};

@@ -13,6 +13,8 @@ pub(crate) struct Sql {
     pub(crate) claim: String,
     pub(crate) fetch: String,
     pub(crate) write: String,
+    /// The completion of one attempt, in its own transaction.
+    pub(crate) complete_one: String,
     pub(crate) holder: String,
     pub(crate) replace: String,
     pub(crate) remove: String,
@@ -35,6 +37,7 @@ impl Sql {
             claim: text(include_str!("sql/claim.sql")).replace("FETCH_RECORDS", &fetch),
             fetch,
             write: text(include_str!("sql/write.sql")),
+            complete_one: text(include_str!("sql/complete_one.sql")),
             holder: text(include_str!("sql/holder.sql")),
             replace: text(include_str!("sql/replace.sql")),
             remove: text(include_str!("sql/remove.sql")),

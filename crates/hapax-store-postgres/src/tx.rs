@@ -8,9 +8,8 @@
 //! 3. the **work**, on the same transaction;
 //! 4. the **outcome**, and the release of the savepoint. It takes effect when the caller commits.
 //!
-//! The statements are those of the ordinary mode. This module begins and ends no transaction of the caller's, and does not
-//! know its driver: see `native.rs` and `sqlx.rs`.
-//! not know which driver that is: see `native.rs` and `sqlx.rs`.
+//! The records are those of the ordinary mode. This module begins and ends no transaction of the caller's, and does not know
+//! its driver: see `native.rs` and `sqlx.rs`.
 
 mod error;
 mod native;
@@ -34,7 +33,7 @@ use crate::claim::claim;
 use crate::error::{CallFailure, Effect, Fault};
 use crate::executor::{Executor, RowFields};
 use crate::store::{PostgresStore, SCOPE_BYTES_MAX};
-use crate::write::{Write, write};
+use crate::write::{Write, complete_one};
 
 /// The default retention of a result.
 pub const RETENTION_DEFAULT: Duration = Duration::from_secs(24 * 3600);
@@ -180,19 +179,16 @@ impl Operation<'_> {
         let recorded = Recorded::new(Class::Success, Format::FUNCTION, json);
         self.store.check("complete", Some(&recorded))?;
         let completion = Write::complete(&claimed.lease, &recorded, self.retention);
-        let writes = [&completion];
         let (written, restored) = join(
-            write(connection, &self.store.pool.sql, &writes, self.wait),
+            complete_one(connection, &self.store.pool.sql, &completion, self.wait),
             restore(connection, &claimed.lock_timeout),
         )
         .await;
-        match written.into_iter().next() {
-            Some(Ok(Fenced::Applied)) => {
-                restored.map_err(|error| fault("complete", C::classify_error(&error)))
-            }
-            Some(Err(failed)) => Err(fault("complete", failed)),
+        match written {
+            Ok(Fenced::Applied) => restored.map_err(|error| fault("complete", C::classify_error(&error))),
+            Err(failed) => Err(fault("complete", failed)),
             // The claim is gone or replaced, although it was not visible to others.
-            Some(Ok(Fenced::Lost)) | None => Err(OnceInError::Ended { id: self.ask.key.id }),
+            Ok(Fenced::Lost) => Err(OnceInError::Ended { id: self.ask.key.id }),
         }
     }
 

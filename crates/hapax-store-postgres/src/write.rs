@@ -1,7 +1,7 @@
 //! Writes by the owner of a record: renewals, completions, abandonments and releases, many in one statement.
 //!
-//! `sql/write.sql` implements the same rules as `hapax_core::transition`. It runs on any connection, also inside a caller's
-//! transaction.
+//! `sql/write.sql` implements the same rules as `hapax_core::transition`, and `sql/complete_one.sql` those of a completion:
+//! for the one completion that ends a transaction of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -66,6 +66,20 @@ impl Write {
             State::Uncertain | State::Released => state == self.to,
         }
     }
+
+    /// The answer to a write that changed nothing. Rare: another attempt holds the record, or the reply to the same write was
+    /// lost before.
+    fn answer_by_holder(&self, holder: Option<&Holder>) -> Result<Fenced, Fault> {
+        match holder {
+            Some(Holder { is_whole: false, .. }) => Err(Fault::unreadable()),
+            Some(holder) if holder.nonce == *self.nonce.as_bytes() => match row::state(holder.state) {
+                Some(state) if self.was_applied(state) => Ok(Fenced::Applied),
+                Some(_) => Ok(Fenced::Lost),
+                None => Err(Fault::unreadable()),
+            },
+            _ => Ok(Fenced::Lost),
+        }
+    }
 }
 
 /// Applies several writes to different records, sorted by id. Each has its own answer.
@@ -85,23 +99,45 @@ pub(crate) async fn write<C: Executor>(
     if missed.is_empty() {
         return writes.iter().map(|_| Ok(Fenced::Applied)).collect();
     }
-    // Rare: another attempt holds the record, or the reply to the same write was lost before.
     let holders = holders(client, sql, &missed).await;
     let answer = |write: &&Write| {
         if applied.contains(&write.id) {
             return Ok(Fenced::Applied);
         }
-        match holders.as_ref().map_err(C::classify_error)?.get(&write.id) {
-            Some(Holder { is_whole: false, .. }) => Err(Fault::unreadable()),
-            Some(holder) if holder.nonce == *write.nonce.as_bytes() => match row::state(holder.state) {
-                Some(state) if write.was_applied(state) => Ok(Fenced::Applied),
-                Some(_) => Ok(Fenced::Lost),
-                None => Err(Fault::unreadable()),
-            },
-            _ => Ok(Fenced::Lost),
-        }
+        write.answer_by_holder(holders.as_ref().map_err(C::classify_error)?.get(&write.id))
     };
     writes.iter().map(answer).collect()
+}
+
+/// Applies one completion, inside the transaction that it ends.
+pub(crate) async fn complete_one<C: Executor>(
+    client: &C,
+    sql: &Sql,
+    completion: &Write,
+    row_wait: Duration,
+) -> Result<Fenced, Fault> {
+    debug_assert!(matches!(completion.to, State::Completed | State::Failed), "{}", completion.op);
+    let written = client
+        .fetch_rows(
+            &sql.complete_one,
+            &[
+                (&completion.id.as_bytes().as_slice(), Type::BYTEA),
+                (&completion.nonce.as_bytes().as_slice(), Type::BYTEA),
+                (&state_number(completion.to), Type::INT2),
+                (&span_ms(completion.span), Type::INT8),
+                (&completion.outcome.as_deref(), Type::BYTEA),
+                (&wait_ms(row_wait), Type::TEXT),
+                (&sql.channel, Type::TEXT),
+            ],
+        )
+        .await
+        .map_err(|error| C::classify_error(&error))?;
+    if !written.is_empty() {
+        return Ok(Fenced::Applied);
+    }
+    let holders = holders(client, sql, &[completion.id]).await;
+    let holders = holders.map_err(|error| C::classify_error(&error))?;
+    completion.answer_by_holder(holders.get(&completion.id))
 }
 
 async fn apply<C: Executor>(

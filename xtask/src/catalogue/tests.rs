@@ -3,8 +3,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{
-    BENCHES, CHAOS_SLICE, CLIENT_SLICE, CRASH_SLICE, E2E, Entry, HTTP_SLICE, MODEL, MODEL_SLICE, PROOFS,
-    Program, Runner, SIDECAR_SLICE, SIMULATION_SLICE,
+    BENCHES, CHAOS_SLICE, CLIENT_SLICE, CRASH_SLICE, E2E, EVENTS_MODEL_SLICE, Entry, HTTP_SLICE, MODEL,
+    MODEL_SLICE, PROOFS, Program, Runner, SIDECAR_SLICE, SIMULATION_SLICE,
 };
 
 #[test]
@@ -39,9 +39,16 @@ fn folder(program: &Program) -> Option<&'static str> {
 
 #[test]
 fn goals_of_a_slice_are_goals_of_its_proof() {
-    for slice in
-        [MODEL_SLICE, SIMULATION_SLICE, CRASH_SLICE, HTTP_SLICE, SIDECAR_SLICE, CLIENT_SLICE, CHAOS_SLICE]
-    {
+    for slice in [
+        MODEL_SLICE,
+        EVENTS_MODEL_SLICE,
+        SIMULATION_SLICE,
+        CRASH_SLICE,
+        HTTP_SLICE,
+        SIDECAR_SLICE,
+        CLIENT_SLICE,
+        CHAOS_SLICE,
+    ] {
         let proves = |entry: &&Entry| entry.programs.iter().any(|p| p.bin == slice.program.bin);
         let proof = PROOFS.iter().find(proves).unwrap();
         assert!(slice.goals.iter().all(|goal| proof.goals.contains(goal)), "{slice:?}");

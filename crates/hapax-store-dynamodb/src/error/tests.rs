@@ -10,10 +10,13 @@ fn answered(status: u16, name: &str, more: &str) -> ServiceError {
 #[test]
 fn errors_are_classified_by_whether_the_write_was_applied() {
     let size = r#", "message": "Item size has exceeded the maximum allowed size""#;
-    let cases: [(u16, &str, &str, Effect, StoreErrorKind); 10] = [
+    let invalid = r#", "CancellationReasons": [{"Code": "None"}, {"Code": "ValidationError"}]"#;
+    let cases: [(u16, &str, &str, Effect, StoreErrorKind); 12] = [
         (400, "ValidationException", size, Effect::Write, TooLarge),
         (400, "ValidationException", "", Effect::Write, Incompatible),
         (400, "ItemCollectionSizeLimitExceededException", "", Effect::Write, Full),
+        (400, "TransactionCanceledException", invalid, Effect::Write, Incompatible),
+        (400, "TransactionCanceledException", "", Effect::Write, Unavailable),
         (400, "ThrottlingException", "", Effect::Write, Unavailable),
         (400, "ResourceNotFoundException", "", Effect::Write, Unavailable),
         (400, "AccessDeniedException", "", Effect::Write, Unavailable),

@@ -3,7 +3,9 @@
 // Fixtures may unwrap as tests do.
 #![allow(clippy::unwrap_used)]
 
+mod attempt_writes;
 mod conformance;
+mod effects;
 mod fixture;
 mod lapse;
 mod large;

@@ -5,28 +5,11 @@ use std::error::Error;
 use hapax_core::{Claim, ClaimRequest, Fenced, OnLapse, Store, StoreErrorKind};
 use hapax_store_dynamodb::{Declined, Writes};
 use hapax_testkit::servers::DynamoDbServer;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::effects::{one_more, runs};
 use crate::fixture::{LEASE, RETENTION, acquire, ask, clock, connect, done, options, replayed};
 use crate::proxy::{Fate, Proxy};
-
-/// Adds one to the number `name`, as an effect that must not happen twice.
-fn one_more(name: &str) -> Writes {
-    Writes::new().item(json!({"Update": {
-        "TableName": "effects",
-        "Key": {"id": {"S": name}},
-        "UpdateExpression": "ADD runs :one",
-        "ExpressionAttributeValues": {":one": {"N": "1"}},
-    }}))
-}
-
-/// How often [`one_more`] happened.
-fn runs(server: &DynamoDbServer, name: &str) -> u64 {
-    let found =
-        server.call("GetItem", &format!(r#"{{"TableName": "effects", "Key": {{"id": {{"S": "{name}"}}}}}}"#));
-    let found: Value = serde_json::from_str(&found).unwrap();
-    found["Item"]["runs"]["N"].as_str().map_or(0, |runs| runs.parse().unwrap())
-}
 
 #[tokio::test]
 async fn the_effect_happens_once_with_its_outcome() {

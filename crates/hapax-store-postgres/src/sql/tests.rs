@@ -10,6 +10,7 @@ fn statements_name_their_schema_and_have_no_comments() {
         &sql.claim,
         &sql.fetch,
         &sql.write,
+        &sql.complete_one,
         &sql.holder,
         &sql.replace,
         &sql.remove,
@@ -51,6 +52,12 @@ async fn records_are_found_by_id_and_not_by_scanning_open_ones() {
             "bytea[], bytea[], smallint[], smallint[], bigint[], bytea[], text, text",
             "'{a,b}', '{a,b}', '{2,2}', '{0,0}', '{1,1}', '{a,b}', '1s', 'c'",
             2,
+        ),
+        (
+            &sql.complete_one,
+            "bytea, bytea, smallint, bigint, bytea, text, text",
+            "'a', 'b', '2', '1', 'c', '1s', 'd'",
+            1,
         ),
         (&sql.watch, "bytea, text", "'a', '1s'", 1),
     ];

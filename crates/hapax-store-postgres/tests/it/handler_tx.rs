@@ -152,3 +152,34 @@ async fn an_outcome_is_never_recorded_without_its_effect() {
     holder.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!((shop.effects("given-up"), state(&lossy, "given-up").await), (0, State::InProgress));
 }
+
+/// Each condition of the statement that ends a transaction with its outcome.
+#[tokio::test]
+async fn x_02_a_completion_in_a_transaction_applies_only_to_the_attempts_own_record() {
+    let shop = Shop::open().await;
+    let store = &shop.store;
+    let cases = [
+        ("untouched", "UPDATE SCHEMA.record SET attempt = attempt WHERE", true),
+        ("uncertain", "UPDATE SCHEMA.record SET state = 4, reason = 1, lease_until = 0 WHERE", true),
+        ("superseded", "UPDATE SCHEMA.record SET nonce = sha256(nonce) WHERE", false),
+        ("released", "UPDATE SCHEMA.record SET state = 5, lease_until = 0 WHERE", false),
+        ("newer layout", "UPDATE SCHEMA.record SET version = 2 WHERE", false),
+        ("damaged", "UPDATE SCHEMA.record SET operation = '\\x00' WHERE", false),
+        ("deleted", "DELETE FROM SCHEMA.record WHERE", false),
+    ];
+    for (name, change, applies) in cases {
+        let lease = acquire(store, name).await;
+        drop(begun(&shop, store, &lease, name).await);
+        shop.server.sql(&format!("{} id = '\\x{}'", change.replace("SCHEMA", &shop.schema), lease.id));
+        let fenced = store.complete(&lease, &done("yes"), RETENTION).await.unwrap();
+        let expected = if applies { Fenced::Applied } else { Fenced::Lost };
+        assert_eq!((fenced, shop.effects(name)), (expected, usize::from(applies)), "{name}");
+        let columns = "state, reason, lease_until, expires_at - updated_at";
+        let row = shop.server.sql(&format!(
+            "SELECT concat_ws(' ', {columns}) FROM {}.record WHERE id = '\\x{}' AND state = 2",
+            shop.schema, lease.id
+        ));
+        let completed = format!("2 0 0 {}", RETENTION.as_millis());
+        assert_eq!(row, if applies { completed } else { String::new() }, "{name}");
+    }
+}

@@ -9,6 +9,8 @@ mod counting;
 mod fixture;
 mod handler_tx;
 mod handlers;
+#[cfg(feature = "events")]
+mod in_tx;
 mod lost_answers;
 mod migrations;
 mod notifications;
@@ -19,8 +21,12 @@ mod once_in_sqlx;
 mod outage;
 mod promise;
 mod round_trips;
+#[cfg(feature = "events")]
+mod shipping;
 mod shop;
 mod sweeping;
+#[cfg(feature = "events")]
+mod tiers;
 #[cfg(feature = "tls")]
 mod tls;
 mod transactions;
