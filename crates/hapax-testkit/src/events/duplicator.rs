@@ -17,7 +17,7 @@ const LULL: Duration = Duration::from_millis(5);
 
 /// Delivers every event of a source twice, shuffled by a seed, so that copies come late, early and at the same time.
 ///
-/// The broker is told when both copies have ended: an event is acknowledged if both were, and given back otherwise. Let the
+/// The broker learns the end of both copies together: an event is acknowledged if both were, and given back otherwise. Let the
 /// consumer have more than one delivery in hand, or it meets copies only after the first has ended.
 #[derive(Debug)]
 pub struct Duplicator<S: Source> {

@@ -1,5 +1,5 @@
 //! What a consumer does with an event: one pure function, from what was found out about it to what is recorded and what
-//! its broker is told. It has no clock, no store and no broker.
+//! its broker learns. It has no clock, no store and no broker.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use crate::function::{
 use crate::observe;
 
 impl Consumer {
-    /// Makes one attempt at an event, or returns the result of an earlier one. There is no retry, and no broker is told:
+    /// Makes one attempt at an event, or returns the result of an earlier one. It neither retries nor calls a broker:
     ///
     /// - with `Ok`, acknowledge the delivery if [`Done::recorded`] is true, whether it was replayed or not;
     /// - with [`OnceError::PreviouslyFailed`] or [`OnceError::ResultUnavailable`], acknowledge it: its outcome is recorded;

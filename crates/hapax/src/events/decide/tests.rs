@@ -14,7 +14,7 @@ fn back_off(attempt: u32) -> Wait {
 
 const DEAD: Then = Then::Ack(Handled::Dead);
 
-/// What is found, what is recorded, and what the broker is told, if the consumer keeps dead letters.
+/// What is found, what is recorded, and what the broker learns, if the consumer keeps dead letters.
 fn rows() -> Vec<(Finding, Write, Then)> {
     use Finding as F;
     let rejected = |reason| F::Rejected { reason, attempt: 1 };
