@@ -96,6 +96,9 @@ const SECONDS: [f64; 18] = [
     5.0, 10.0, 30.0,
 ];
 
+/// The buckets of histograms of parts of a whole. What is close to 1 matters most.
+const RATIOS: [f64; 8] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0];
+
 /// Installs the metrics recorder, once, and returns its handle.
 pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
     static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
@@ -106,6 +109,7 @@ pub(crate) fn metrics() -> Result<PrometheusHandle, Failure> {
     let failed = |error| Failure::new(Code::Failed, "cannot record metrics").because(error);
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_ratio".to_owned()), &RATIOS))
         .and_then(PrometheusBuilder::install_recorder);
     Ok(installed.insert(recorder.map_err(failed)?).clone())
 }
@@ -119,8 +123,10 @@ mod tests {
         metrics().unwrap();
         let handle = metrics().unwrap();
         metrics::histogram!("hapax_claim_seconds").record(0.0007);
+        metrics::histogram!("hapax_replay_age_ratio").record(0.8);
         let rendered = handle.render();
         assert!(rendered.contains("hapax_claim_seconds_bucket{le=\"0.0005\"} 0"), "{rendered}");
         assert!(rendered.contains("hapax_claim_seconds_bucket{le=\"0.001\"} 1"), "{rendered}");
+        assert!(rendered.contains("hapax_replay_age_ratio_bucket{le=\"0.9\"} 1"), "{rendered}");
     }
 }
