@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hapax::events::{Data, Event, HandlerOutcome, Router};
 use hapax::{Done, Fail, Hapax, OnLapse, OnceError};
@@ -16,6 +17,9 @@ use crate::counting::Counting;
 use crate::shop::{Shop, key};
 
 pub(crate) const CONSUMER: &str = "shipping";
+
+/// The timeout of a store whose handlers wait for a connection. As long as the default, for machines that stall.
+pub(crate) const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The state of the handlers.
 #[derive(Clone)]
@@ -49,6 +53,7 @@ pub(crate) async fn plan_shipment(app: App, tx: Tx, Data(order): Data<Order>) ->
         "does not know" => return Err(Fail::Unknown("no answer".to_owned())),
         "panics" => panic!("as the order says"),
         "never ends" => pending().await,
+        "outlasts the store's timeout" => tokio::time::sleep(STORE_TIMEOUT * 2).await,
         // After this one reply, the completion's, that of the commit is lost.
         "loses the commit's answer" => app.between.as_ref().unwrap().lose_one_after(1),
         _ => {}
