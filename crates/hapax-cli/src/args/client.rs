@@ -18,7 +18,7 @@ pub(crate) struct Resume {
     /// A header of every request, as 'Name: value' (may be repeated): credentials are not in a journal
     #[arg(long, value_name = "LINE", conflicts_with = "list")]
     pub(crate) header: Vec<String>,
-    /// Only the calls to this origin, such as https://pay.example: required with --header when the journal has calls to several
+    /// Only the calls to this origin (scheme, host and port): required with --header when the journal has calls to several
     #[arg(long, value_name = "URL")]
     pub(crate) origin: Option<String>,
     /// Only list the calls, and send nothing
