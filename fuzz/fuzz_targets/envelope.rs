@@ -10,16 +10,19 @@ fn key(event: &Event) -> EventKey {
     EventKey::of(event, Unnamed::Refuse).expect("an envelope has a source and an id")
 }
 
-/// Checks that both are one event for every consumer.
+/// Checks that both are one event for every consumer. Headers are compared where the envelope has a place for them: those
+/// of a message beside a structured envelope are no attributes.
 fn check_same(read: &Event, again: &Event) {
     assert_eq!(key(read), key(again));
     assert_eq!(read.fingerprint(), again.fingerprint());
-    assert_eq!(read.headers, again.headers);
 }
 
 fn check(event: &Event) {
     let json = cloud_events::write_json(event).expect("what was read can be written");
-    check_same(event, &cloud_events::read_json(&json).expect("what was written can be read"));
+    let again = cloud_events::read_json(&json).expect("what was written can be read");
+    check_same(event, &again);
+    let json = cloud_events::write_json(&again).expect("what was read can be written");
+    assert_eq!(cloud_events::read_json(&json).expect("what was written can be read").headers, again.headers);
     for binding in [Binding::Http, Binding::Nats] {
         // A content type may be that of an envelope.
         let Ok(headers) = binding.write(event) else { continue };
